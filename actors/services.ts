@@ -1,0 +1,403 @@
+/**
+ * What the service can be asked to do, one interface per group of routes. Routes are thin: schema, one of these calls,
+ * reply. Refusals are thrown as DomainError; everything else a caller may see is in the types.
+ */
+import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
+import type { EventStatus, LogEvent } from '../machines/events.ts';
+import type { Json, JsonMap } from '../machines/json.ts';
+import type { CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
+
+// ------------------------------------------------------------------ executions
+
+export interface StartRequest {
+  readonly path?: string;
+  readonly catalogId?: number;
+  readonly version?: number | 'latest';
+  readonly resourceKind?: string;
+  readonly workload: JsonMap;
+  readonly parentExecutionId?: number | null;
+  readonly parentCommandId?: number | null;
+  readonly parentEventId?: number | null;
+  readonly idempotencyKey?: string | null;
+  readonly executionPool?: string | null;
+  readonly priority?: number;
+  readonly labels?: JsonMap;
+  /** Answer when the execution has ended or after this time, whichever is first. */
+  readonly waitMs?: number;
+  readonly trace?: string | null;
+}
+
+export interface StartReceipt {
+  readonly executionId: number;
+  readonly path: string;
+  readonly catalogId: number;
+  readonly version: number;
+  readonly kind: string;
+  readonly commandsGenerated: number;
+  readonly duplicate: boolean;
+  readonly startedAt: string;
+  /** Present when `waitMs` was given. */
+  readonly waited: { readonly status: ExecutionStatus; readonly result: Json; readonly error: string | null } | null;
+}
+
+export interface CancelReceipt {
+  readonly status: 'cancelled' | 'already_completed';
+  readonly cancelled: readonly number[];
+  readonly message: string;
+}
+
+export interface CleanupReceipt {
+  readonly executionIds: readonly number[];
+  readonly message: string;
+  readonly dryRun: boolean;
+}
+
+/** Progress as of the log's last turn (language 14.5), for the status endpoints. */
+export interface ExecutionInsight {
+  readonly progress: number;
+  readonly progressDetail: JsonMap;
+  readonly currentStep: string | null;
+  readonly completedSteps: readonly string[];
+  readonly failedSteps: readonly string[];
+  readonly variables: JsonMap;
+}
+
+/** One event as a worker or operator sends it (api 2.5.2). */
+export interface EventInput {
+  readonly executionId: number;
+  readonly type: string;
+  readonly step: string | null;
+  readonly payload: JsonMap;
+  readonly meta: JsonMap;
+  readonly workerId: string | null;
+  readonly status: EventStatus | null;
+  readonly reportId: string | null;
+  readonly commandId: number | null;
+  readonly attempt: number | null;
+  readonly actionable: boolean;
+  readonly producerTime: string | null;
+}
+
+export interface EventReceipt {
+  readonly eventId: number;
+  readonly commandsGenerated: number;
+  readonly duplicate: boolean;
+  readonly late: boolean;
+  readonly stale: boolean;
+  readonly executionStatus: ExecutionStatus;
+}
+
+export interface ExecutionService {
+  start(request: StartRequest): Promise<StartReceipt>;
+  cancel(executionId: number, options: { reason: string; cascade: boolean; by: 'api' | 'stop' }): Promise<CancelReceipt>;
+  cleanup(options: { olderThanMinutes: number; dryRun: boolean }): Promise<CleanupReceipt>;
+  finalize(executionId: number, options: { status: 'completed' | 'failed'; reason: string; error: string | null }): Promise<{ status: 'finalized' | 'already_completed'; message: string }>;
+  recordEvent(input: EventInput): Promise<EventReceipt>;
+  /** Throws `not_found`. */
+  insight(executionId: number): Promise<ExecutionInsight>;
+  /** Resolves when the execution has ended or the signal aborts; the row as it is then. */
+  whenEnded(executionId: number, signal: AbortSignal): Promise<ExecutionRow>;
+  /** Calls back after each commit that touched this execution; returns the unsubscribe. */
+  follow(executionId: number, onChange: (lastEventId: number, status: ExecutionStatus) => void): () => void;
+}
+
+// ------------------------------------------------------------------ commands and workers
+
+/** A command as a worker gets it; `src/wire/command.ts` gives it its wire form (api 3.1). */
+export interface GrantedCommand {
+  readonly row: CommandRow;
+  readonly path: string;
+  readonly version: number;
+  readonly parentExecutionId: number | null;
+  /** One task or a list of tasks, unrendered (machines/playbook/tool-config.ts). */
+  readonly toolConfig: Json;
+  readonly timeoutSeconds: number;
+  readonly leaseSeconds: number;
+  readonly iterationTotal: number | null;
+  readonly trace: string | null;
+}
+
+export interface ClaimRequest {
+  readonly workerId: string;
+  readonly max: number;
+  readonly waitMs: number;
+  readonly pools: readonly string[] | null;
+  readonly toolKinds: readonly string[] | null;
+  readonly claimId: string | null;
+  /** Aborts the wait (connection dropped, shutdown). */
+  readonly signal: AbortSignal;
+}
+
+export interface Hold {
+  readonly commandId: number;
+  readonly attempt: number;
+}
+
+export interface StopOrder {
+  readonly commandId: number;
+  readonly attempt: number;
+  readonly reason: 'execution_cancelled' | 'execution_finished' | 'stale' | 'unknown' | 'timeout';
+}
+
+/** Exactly one of `outcome` and `events` (api 2.5.1). */
+export interface Report {
+  readonly reportId: string;
+  readonly commandId: number;
+  readonly attempt: number;
+  readonly executionId: number | null;
+  readonly outcome: ReportedOutcome | null;
+  readonly events: readonly Omit<EventInput, 'executionId'>[] | null;
+}
+
+export interface ReportedOutcome {
+  readonly outcome: 'ok' | 'error' | 'cancelled' | 'parked';
+  readonly startedAt: string | null;
+  readonly durationMs: number | null;
+  /** Tool data (ok), or data of a failed tool (error). Undefined when stored apart. */
+  readonly data?: Json;
+  readonly reference?: { readonly ref: string; readonly store: string; readonly bytes: number; readonly sha256: string };
+  readonly summary?: JsonMap;
+  readonly error?: JsonMap;
+  readonly childExecutionId?: number;
+  /** `ctx` writes of the command, by variable path (`a` or `a.b`). */
+  readonly ctx: JsonMap;
+  readonly tasks: JsonMap;
+  readonly failedTask?: string | null;
+  readonly warnings: readonly string[];
+  readonly log: JsonMap | null;
+}
+
+export interface ReportReceipt {
+  readonly reportId: string;
+  readonly commandId: number;
+  readonly attempt: number;
+  readonly result: 'accepted' | 'duplicate' | 'stale' | 'late' | 'unknown' | 'invalid' | 'deferred';
+  readonly eventIds: readonly number[];
+  readonly commandsGenerated: number;
+  readonly executionStatus: ExecutionStatus | null;
+  readonly error: string | null;
+}
+
+export interface ExchangeRequest {
+  readonly workerId: string;
+  readonly instance: string | null;
+  readonly status: 'ready' | 'draining';
+  readonly holding: readonly Hold[];
+  readonly reports: readonly Report[];
+  readonly claim: ClaimRequest | null;
+}
+
+export interface ExchangeReceipt {
+  readonly reports: readonly ReportReceipt[];
+  readonly commands: readonly GrantedCommand[];
+  readonly stop: readonly StopOrder[];
+  readonly pending: number;
+}
+
+export interface CommandService {
+  /** Claims one by id (api 2.4.1). Throws not_found, active_claim, already_terminal, worker_draining, attempts_exhausted. */
+  claim(commandId: number, workerId: string, claimId: string | null): Promise<GrantedCommand>;
+  /** Throws unknown_worker, worker_draining. */
+  claimMany(request: ClaimRequest): Promise<{ commands: readonly GrantedCommand[]; stop: readonly StopOrder[] }>;
+  exchange(request: ExchangeRequest): Promise<ExchangeReceipt>;
+  /** Throws not_found. */
+  get(commandId: number): Promise<GrantedCommand>;
+}
+
+export interface Registration {
+  readonly name: string;
+  readonly kind: 'worker_pool' | 'server_api' | 'broker';
+  readonly runtime: Json;
+  readonly uri: string | null;
+  readonly status: string;
+  readonly capacity: number;
+  readonly pools: readonly string[];
+  readonly toolKinds: readonly string[];
+  readonly labels: JsonMap;
+  readonly instance: string | null;
+  readonly heartbeatSeconds: number;
+  readonly offlineAfterSeconds: number;
+  readonly pid: number | null;
+  readonly hostname: string | null;
+  readonly meta: JsonMap;
+  readonly version: string | null;
+}
+
+/** A row of `core.runtime`, with ages by the database's clock. */
+export interface WorkerRow extends Registration {
+  readonly runtimeId: number;
+  /** ISO; when this instance registered. */
+  readonly registeredAt: string;
+  readonly heartbeatAt: string;
+  readonly openCommands: number;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+/** What claim arbitration needs to know about a holder (api 4.2). */
+export interface Holder {
+  readonly name: string;
+  readonly status: string;
+  readonly registeredAt: number;
+  readonly heartbeatAt: number;
+  readonly offlineAfterSeconds: number;
+}
+
+export interface WorkerService {
+  register(registration: Registration): Promise<WorkerRow>;
+  /** Throws unknown_worker unless a registration is given. */
+  heartbeat(name: string, options: { registration: Registration | null; status: string | null; commands: readonly Hold[] }): Promise<{ recreated: boolean; runtimeId: number; stop: readonly StopOrder[] }>;
+  deregister(name: string, kind: string | null): Promise<{ released: number }>;
+  list(filter: { runtime?: string; status?: string; kind?: string; pool?: string }): Promise<readonly WorkerRow[]>;
+  /** The registered worker, from memory when fresh. Null: no row. */
+  find(name: string): Promise<WorkerRow | null>;
+  holder(name: string): Promise<Holder | null>;
+  /** Any call that names a worker counts as its heartbeat; batched, never written on the hot path. */
+  seen(name: string): void;
+  /** An open long poll counts as a heartbeat for as long as it is open. */
+  polling(name: string): { close(): void };
+}
+
+// ------------------------------------------------------------------ catalog, credentials, results, SQL
+
+export interface CatalogEntry {
+  readonly catalogId: number;
+  readonly path: string;
+  readonly version: number;
+  readonly kind: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly status: 'active' | 'archived';
+  readonly content: string;
+  readonly payload: JsonMap;
+  readonly layout: Json;
+  readonly meta: JsonMap;
+  readonly tasksCount: number;
+  readonly createdBy: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly archivedAt: string | null;
+}
+
+export interface CatalogService {
+  /** Throws playbook_invalid (data.errors) or validation_error. */
+  register(request: { content: string; resourceType: string | null; path: string | null; ifChanged: boolean }): Promise<{ entry: CatalogEntry; unchanged: boolean; warnings: readonly Diagnostic[] }>;
+  get(path: string, version: number | 'latest'): Promise<CatalogEntry | null>;
+  byId(catalogId: number): Promise<CatalogEntry | null>;
+  list(filter: { q?: string; kinds?: readonly string[]; pathPrefix?: string; afterPath?: string; limit: number; versions: 'all' | 'latest'; includeArchived: boolean; includeContent: boolean; capabilities?: readonly string[]; agentOnly?: boolean }): Promise<readonly CatalogEntry[]>;
+  versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
+  archive(id: string): Promise<{ path: string; archived: readonly number[] }>;
+  validate(content: string, resourceType: string | null): { valid: boolean; diagnostics: readonly Diagnostic[]; path: string | null; kind: string | null };
+  /** The entry and playbook a start request means; throws what api 2.3.1 tells (not_found, kind_not_executable, resource_kind_required, playbook_invalid). */
+  executable(request: { path?: string; catalogId?: number; version?: number | 'latest'; resourceKind?: string }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
+  /** The parsed playbook of a version that has executions; cached for ever, versions are immutable. */
+  playbook(catalogId: number): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
+}
+
+export interface Credential {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly description: string | null;
+  readonly tags: readonly string[];
+  readonly meta: JsonMap | null;
+  readonly schema: JsonMap | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export interface CredentialService {
+  save(request: { name: string; type: string; data: JsonMap; schema: JsonMap | null | undefined; meta: JsonMap | null; description: string | null; tags: readonly string[] }): Promise<Credential>;
+  /** By id (digits) first, then name. Throws not_found. */
+  get(identifier: string): Promise<Credential>;
+  reveal(identifier: string, audit: { executionId: number | null; workerId: string | null; requestId: string }): Promise<Credential & { readonly data: JsonMap }>;
+  list(filter: { type?: string; q?: string; tag?: string }): Promise<readonly Credential[]>;
+  remove(identifier: string): Promise<Credential>;
+}
+
+export interface StoredResult {
+  readonly ref: string;
+  readonly name: string;
+  readonly store: string;
+  readonly scope: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly summary: JsonMap;
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+}
+
+export interface ResultService {
+  put(executionId: number, request: { name: string; data: Json; scope: string; sourceStep: string | null; ttlSeconds: number | null; mediaType: string; commandId: number | null; select: readonly { path: string; as: string }[] }): Promise<StoredResult>;
+  /** The payload's JSON text and its hash; null when there is none. */
+  resolve(ref: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
+  list(executionId: number): Promise<readonly StoredResult[]>;
+  newest(executionId: number, name: string): Promise<StoredResult | null>;
+}
+
+export interface SqlService {
+  /** Throws sql_error, sql_not_allowed, not_found, validation_error. */
+  execute(request: { query: string; parameters: readonly Json[]; credentialName: string | null; schema: string | null; maxRows: number; timeoutSeconds: number }): Promise<{ result: readonly JsonMap[]; rowCount: number; columns: readonly string[]; truncated: boolean }>;
+}
+
+// ------------------------------------------------------------------ reads
+
+export interface EventPageRequest {
+  readonly page: number;
+  readonly pageSize: number;
+  readonly sinceEventId: number | null;
+  readonly untilEventId: number | null;
+  /** Exact types, or prefixes ending in `*`. */
+  readonly types: readonly string[];
+  readonly statuses: readonly string[];
+  readonly step: string | null;
+  readonly commandId: number | null;
+  readonly q: string | null;
+  readonly order: 'asc' | 'desc';
+}
+
+export interface ExecutionListRequest {
+  readonly page: number;
+  readonly pageSize: number;
+  readonly beforeExecutionId: number | null;
+  readonly statuses: readonly ExecutionStatus[];
+  /** Exact, or a prefix ending in `*`. */
+  readonly path: string | null;
+  readonly catalogId: number | null;
+  readonly kind: string | null;
+  readonly parentExecutionId: number | null;
+  readonly rootExecutionId: number | null;
+  readonly rootsOnly: boolean;
+  readonly startedAfter: string | null;
+  readonly startedBefore: string | null;
+  readonly minDurationSeconds: number | null;
+  readonly labels: readonly (readonly [string, string])[];
+  readonly q: string | null;
+  readonly error: string | null;
+  readonly order: 'start_time' | '-start_time' | 'duration' | '-duration';
+}
+
+/** Questions that change nothing; answered from rows, never from actors. */
+export interface ReadService {
+  execution(executionId: number): Promise<ExecutionRow | null>;
+  executions(request: ExecutionListRequest): Promise<{ readonly rows: readonly ExecutionRow[]; readonly total: number; readonly totalIsExact: boolean }>;
+  /** `total` is null when `sinceEventId` is given. */
+  events(executionId: number, request: EventPageRequest): Promise<{ readonly events: readonly LogEvent[]; readonly total: number | null }>;
+  commands(filter: { executionId?: number; statuses?: readonly CommandStatus[]; pool?: string; workerId?: string; olderThanSeconds?: number; after?: number; limit: number }): Promise<readonly CommandRow[]>;
+  dashboard(): Promise<{ totalExecutions: number; running: number; completed: number; failed: number; cancelled: number; playbooks: number; workers: number; queueDepth: number; asOf: string }>;
+  health(): Promise<{ database: 'ok' | 'down'; schemaVersion: number | null }>;
+  schema(): Promise<{ version: number; tables: readonly string[]; missing: readonly string[] }>;
+  poolStatus(): { min: number; max: number; size: number; available: number; waiting: number };
+}
+
+/** Everything the routes get. */
+export interface Services {
+  readonly executions: ExecutionService;
+  readonly commands: CommandService;
+  readonly workers: WorkerService;
+  readonly catalog: CatalogService;
+  readonly credentials: CredentialService;
+  readonly results: ResultService;
+  readonly sql: SqlService;
+  readonly reads: ReadService;
+}

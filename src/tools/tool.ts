@@ -1,0 +1,72 @@
+/**
+ * What a tool is: one kind of work, run by a worker for one try of one task. A tool gets rendered values and plain
+ * credentials, and answers with an outcome; it never throws for a failure of the work (a throw is a bug and becomes
+ * kind `unknown`). It must stop when `signal` aborts and must leave nothing running behind it.
+ */
+import type { Json, JsonMap } from '../../machines/json.ts';
+
+export interface ToolCall {
+  readonly kind: string;
+  /** The kind's own fields (language 11), rendered: text fields are strings, others native values. */
+  readonly fields: JsonMap;
+  /** The rendered inputs of the task. */
+  readonly input: JsonMap;
+  /** The template context for kinds whose code asks for it (`context` of python and javascript); built only when called. */
+  readonly context: () => Promise<JsonMap>;
+  /** The resolved credential, or null. */
+  readonly auth: ResolvedAuth | null;
+  /** Milliseconds for this try, from `timeout` or the kind's default; null when neither applies. */
+  readonly timeoutMs: number | null;
+  readonly signal: AbortSignal;
+  readonly executionId: number;
+  readonly commandId: number;
+  readonly step: string;
+  readonly task: string;
+  readonly serverUrl: string;
+}
+
+/** A credential, decrypted for one try. `name` is null for inline maps. */
+export interface ResolvedAuth {
+  readonly name: string | null;
+  readonly type: string;
+  readonly data: JsonMap;
+}
+
+export type ToolOutcome = ToolSuccess | ToolFailure;
+
+interface OutcomeExtras {
+  /** `output.http`, `output.pg`, `output.py`, `output.js` (language 7.3). */
+  readonly http?: JsonMap;
+  readonly pg?: JsonMap;
+  readonly py?: JsonMap;
+  readonly js?: JsonMap;
+  readonly log?: { readonly stdout: string; readonly stderr: string };
+  readonly warnings?: readonly string[];
+}
+export interface ToolSuccess extends OutcomeExtras {
+  readonly ok: true;
+  readonly data: Json;
+}
+export interface ToolFailure extends OutcomeExtras {
+  readonly ok: false;
+  readonly error: ToolError;
+  /** Data if there is any (an HTTP body, a shell's output), else null. */
+  readonly data: Json;
+}
+
+/** Kinds of language 7.4. */
+export interface ToolError {
+  readonly kind: string;
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly status_code?: number | null;
+  readonly details?: Json;
+}
+
+export interface Tool {
+  readonly kind: string;
+  run(call: ToolCall): Promise<ToolOutcome>;
+  /** Ends pools and child processes. Idempotent. */
+  close?(): Promise<void>;
+}
