@@ -1,0 +1,137 @@
+/**
+ * What a setting is, and how its text becomes a value. A parser returns the value or throws a `Misfit` whose message
+ * continues the sentence "SVC_X …" ("must be a whole number from 1 to 65535"). Units belong to the name of the setting.
+ */
+
+/** Which process of Callboard reads a setting. */
+export type Reader = 'server' | 'worker' | 'every process';
+
+export interface Setting<T> {
+  readonly env: string;
+  readonly parse: (text: string) => T;
+  readonly fallback: T;
+  /** How the default is printed; empty when there is none. */
+  readonly shown: string;
+  readonly sentence: string;
+  readonly reader: Reader;
+  /** `<env>_FILE` may name a file that holds the value, and the value is never printed. */
+  readonly secret: boolean;
+}
+
+export class Misfit extends Error {}
+
+type Parser<T> = (text: string) => T;
+
+/** Declares one row of config-table.ts. */
+export function setting<T>(
+  env: string,
+  parse: Parser<T>,
+  fallback: T,
+  reader: Reader,
+  sentence: string,
+  options: { readonly secret?: boolean; readonly shown?: string } = {},
+): Setting<T> {
+  const shown = options.shown ?? (fallback === null ? '' : String(fallback));
+  return { env, parse, fallback, reader, sentence, secret: options.secret ?? false, shown };
+}
+
+export function text(pattern?: RegExp, expected = 'fit its form'): Parser<string> {
+  return (value) => {
+    if (pattern !== undefined && !pattern.test(value)) throw new Misfit(`must ${expected}`);
+    return value;
+  };
+}
+
+/** For a setting without a default: its value, or null when it is not set. */
+export function optional<T>(parse: Parser<T>): Parser<T | null> {
+  return parse;
+}
+
+export function whole(min: number, max: number = Number.MAX_SAFE_INTEGER): Parser<number> {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d{1,16}$/.test(value) || number < min || number > max) {
+      const upTo = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+      throw new Misfit(`must be a whole number ${upTo}`);
+    }
+    return number;
+  };
+}
+
+/** Seconds, with decimals allowed. */
+export function duration(min: number): Parser<number> {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d+(\.\d+)?$/.test(value) || !Number.isFinite(number) || number < min) {
+      throw new Misfit(`must be a number of seconds of at least ${min}`);
+    }
+    return number;
+  };
+}
+
+export function flag(): Parser<boolean> {
+  return (value) => {
+    const word = value.toLowerCase();
+    if (['true', '1', 'yes', 'on'].includes(word)) return true;
+    if (['false', '0', 'no', 'off'].includes(word)) return false;
+    throw new Misfit('must be true or false');
+  };
+}
+
+export function oneOf<const T extends string>(...words: readonly T[]): Parser<T> {
+  return (value) => {
+    const found = words.find((word) => word === value.toLowerCase());
+    if (found === undefined) throw new Misfit(`must be one of ${words.join(', ')}`);
+    return found;
+  };
+}
+
+/** A comma list; blanks around the parts do not count. */
+export function list(): Parser<readonly string[]> {
+  return (value) =>
+    value
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+}
+
+/** An address with one of the schemes, kept as text without a trailing slash. */
+export function address(...schemes: readonly string[]): Parser<string> {
+  return (value) => {
+    const url = URL.canParse(value) ? new URL(value) : null;
+    if (url === null || !schemes.includes(url.protocol.slice(0, -1))) {
+      throw new Misfit(`must be an address starting with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
+    }
+    return value.replace(/\/$/, '');
+  };
+}
+
+export interface EncryptionKey {
+  readonly kid: string;
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+}
+
+/** `kid:base64,…`; the first key encrypts, all of them decrypt. */
+export function keys(): Parser<readonly EncryptionKey[]> {
+  return (value) => {
+    const found = value.split(',').map((part) => {
+      const [kid = '', encoded = ''] = part.trim().split(':');
+      if (!/^[A-Za-z0-9_-]{1,32}$/.test(kid)) throw new Misfit('must be a comma list of kid:base64');
+      return { kid, key: keyBytes(encoded) };
+    });
+    if (new Set(found.map((each) => each.kid)).size < found.length) throw new Misfit('must not name a key id twice');
+    return found;
+  };
+}
+
+/** One key of 32 bytes in base64. */
+export function key(): Parser<Uint8Array> {
+  return keyBytes;
+}
+
+function keyBytes(encoded: string): Uint8Array {
+  const bytes = Buffer.from(encoded, 'base64');
+  if (bytes.length !== 32) throw new Misfit('must hold 32 bytes in base64 (openssl rand -base64 32)');
+  return bytes;
+}
