@@ -287,7 +287,11 @@ export interface CatalogService {
   list(filter: { q?: string; kinds?: readonly string[]; pathPrefix?: string; afterPath?: string; limit: number; versions: 'all' | 'latest'; includeArchived: boolean; includeContent: boolean; capabilities?: readonly string[]; agentOnly?: boolean }): Promise<readonly CatalogEntry[]>;
   versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
   archive(id: string): Promise<{ path: string; archived: readonly number[] }>;
-  validate(content: string, resourceType: string | null): { valid: boolean; diagnostics: readonly Diagnostic[]; path: string | null; kind: string | null };
+  /** New status and meta of one version (2.2.9); `id` is a catalog id, else a path (its newest version). Null meta keeps it, a map is merged shallowly. Throws not_found. */
+  update(id: string, change: { status: 'active' | 'archived' | null; meta: JsonMap | null }): Promise<CatalogEntry>;
+  /** The entry digits or a path mean (2.2.8): digits are tried as a catalog id first. Newest version of a path, archived ones included. */
+  find(id: string): Promise<CatalogEntry | null>;
+  validate(content: string, resourceType: string | null): Promise<{ valid: boolean; diagnostics: readonly Diagnostic[]; path: string | null; kind: string | null }>;
   /** The entry and playbook a start request means; throws what api 2.3.1 tells (not_found, kind_not_executable, resource_kind_required, playbook_invalid). */
   executable(request: { path?: string; catalogId?: number; version?: number | 'latest'; resourceKind?: string }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
   /** The parsed playbook of a version that has executions; cached for ever, versions are immutable. */
@@ -312,6 +316,8 @@ export interface CredentialService {
   get(identifier: string): Promise<Credential>;
   reveal(identifier: string, audit: { executionId: number | null; workerId: string | null; requestId: string }): Promise<Credential & { readonly data: JsonMap }>;
   list(filter: { type?: string; q?: string; tag?: string }): Promise<readonly Credential[]>;
+  /** Changes the given fields only (2.8.5); `data` is replaced as a whole. Throws not_found. */
+  patch(identifier: string, change: { type?: string; data?: JsonMap; schema?: JsonMap | null; meta?: JsonMap | null; description?: string | null; tags?: readonly string[] }): Promise<Credential>;
   remove(identifier: string): Promise<Credential>;
 }
 
@@ -329,10 +335,12 @@ export interface StoredResult {
 
 export interface ResultService {
   put(executionId: number, request: { name: string; data: Json; scope: string; sourceStep: string | null; ttlSeconds: number | null; mediaType: string; commandId: number | null; select: readonly { path: string; as: string }[] }): Promise<StoredResult>;
-  /** The payload's JSON text and its hash; null when there is none. */
-  resolve(ref: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
+  /** The payload's JSON text and its hash, or the part of it a path such as `rows[0].id` selects; null when there is none. */
+  resolve(ref: string, path?: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
   list(executionId: number): Promise<readonly StoredResult[]>;
   newest(executionId: number, name: string): Promise<StoredResult | null>;
+  /** Deletes stored results of an ended execution (all scopes when null). Throws not_found, validation_error while it runs. */
+  remove(executionId: number, scope: string | null): Promise<number>;
 }
 
 export interface SqlService {
