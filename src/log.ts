@@ -94,19 +94,15 @@ function readable(line: string): string {
   // pino wrote the line, so it is one JSON object with these members.
   const { time, level, msg, component, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const rest = Object.entries(fields)
-    .map(([name, value]) => `${name}=${clean(typeof value === 'string' ? value : JSON.stringify(value))}`)
+    .map(([name, value]) => `${name}=${printable(typeof value === 'string' ? value : JSON.stringify(value))}`)
     .join(' ');
   const word = String(level);
   const colour = COLOURS[word] ?? '';
-  const text = `${String(time).slice(11, 19)} ${word.padEnd(5)} ${component}: ${clean(String(msg))}${rest === '' ? '' : `  ${rest}`}`;
+  const text = `${String(time).slice(11, 19)} ${word.padEnd(5)} ${component}: ${printable(String(msg))}${rest === '' ? '' : `  ${rest}`}`;
   return `${colour}${text}${colour === '' ? '' : '\u001b[0m'}\n`;
 }
 
-/** Values must not be able to draw on the reader's terminal. */
-function clean(value: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  return value.replace(
-    /[\u0000-\u001f\u007f-\u009f]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+/** The text with its control characters spelled out, so that a value cannot draw on the reader's terminal. */
+export function printable(value: string): string {
+  return value.replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
