@@ -1,0 +1,53 @@
+/**
+ * Instants without a clock: ISO 8601 text (UTC, with or without milliseconds) to milliseconds since the epoch and back.
+ * Pure arithmetic on the calendar, because charts may not touch `Date`.
+ */
+
+const PATTERN = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?Z$/;
+const DAY_MS = 86_400_000;
+
+/** Milliseconds since the epoch; fractions beyond the millisecond are cut. Throws on anything that is not UTC ISO text. */
+export function instantOf(iso: string): number {
+  const match = PATTERN.exec(iso);
+  if (match === null) throw new RangeError('not an ISO 8601 instant in UTC');
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1, 7).map(Number);
+  const millis = Number((match[7] ?? '').padEnd(3, '0').slice(0, 3));
+  return daysOf(year, month, day) * DAY_MS + hour * 3_600_000 + minute * 60_000 + second * 1000 + millis;
+}
+
+/** ISO 8601 UTC with milliseconds. */
+export function isoOf(instant: number): string {
+  const whole = Math.floor(instant);
+  const days = Math.floor(whole / DAY_MS);
+  const rest = whole - days * DAY_MS;
+  const { year, month, day } = dateOf(days);
+  const time = [Math.floor(rest / 3_600_000), Math.floor(rest / 60_000) % 60, Math.floor(rest / 1000) % 60];
+  const clock = time.map((part) => String(part).padStart(2, '0')).join(':');
+  const date = [String(year).padStart(4, '0'), String(month).padStart(2, '0'), String(day).padStart(2, '0')].join('-');
+  return `${date}T${clock}.${String(rest % 1000).padStart(3, '0')}Z`;
+}
+
+// Both directions count years from March, so that the leap day is the last day of a year (a 400-year era has 146,097 days).
+
+function daysOf(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const yearOfEra = y - era * 400;
+  const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
+  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+}
+
+function dateOf(days: number): { year: number; month: number; day: number } {
+  const shifted = days + 719_468;
+  const era = Math.floor(shifted / 146_097);
+  const dayOfEra = shifted - era * 146_097;
+  const yearOfEra = Math.floor(
+    (dayOfEra - Math.floor(dayOfEra / 1460) + Math.floor(dayOfEra / 36_524) - Math.floor(dayOfEra / 146_096)) / 365,
+  );
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const shiftedMonth = Math.floor((5 * dayOfYear + 2) / 153);
+  const day = dayOfYear - Math.floor((153 * shiftedMonth + 2) / 5) + 1;
+  const month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9;
+  return { year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day };
+}
