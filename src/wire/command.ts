@@ -1,0 +1,178 @@
+/**
+ * A command on the wire (api 3.1): what a worker gets to run. `context.tool_config` is unrendered; `attempt` is the
+ * fencing token of the claim and goes back with every report.
+ */
+import * as v from 'valibot';
+import type { CommandRow } from '../../actors/ports.ts';
+import type { GrantedCommand } from '../../actors/services.ts';
+import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
+import { json, map } from './fields.ts';
+import { idOut } from './ids.ts';
+
+const count = v.number();
+
+/** Reading is tolerant: fields that a newer server adds are dropped (api 1.1). */
+export const command = v.object({
+  command_id: idOut,
+  execution_id: idOut,
+  event_id: idOut,
+  catalog_id: idOut,
+  path: v.string(),
+  version: count,
+  node_id: v.string(),
+  node_name: v.string(),
+  step: v.string(),
+  action: v.string(),
+  tool_kind: v.string(),
+  pool: v.string(),
+  status: v.string(),
+  attempt: count,
+  worker_id: v.nullable(v.string()),
+  lease_seconds: v.number(),
+  timeout_seconds: v.number(),
+  server_time: v.string(),
+  context: v.object({
+    tool_config: json,
+    input: map,
+    spec: map,
+    render_context: v.nullable(map),
+    context_ref: v.nullable(v.string()),
+    /** Names and values of the loop iteration, or null outside a loop. */
+    iteration: v.nullable(map),
+  }),
+  meta: v.object({
+    command_id: idOut,
+    execution_id: idOut,
+    catalog_id: idOut,
+    step: v.string(),
+    activation: count,
+    tool_kind: v.string(),
+    attempt: count,
+    max_attempts: count,
+    iteration_index: v.nullable(count),
+    iteration_total: v.nullable(count),
+    cursor: v.nullable(json),
+    parent_execution_id: v.nullable(idOut),
+    trace: v.nullable(v.string()),
+  }),
+});
+
+export type Command = v.InferOutput<typeof command>;
+
+/** `serverTime` is ISO by the database's clock. */
+export function commandToWire(granted: GrantedCommand, serverTime: string): Command {
+  const row = granted.row;
+  return {
+    command_id: row.commandId,
+    execution_id: row.executionId,
+    event_id: row.eventId,
+    catalog_id: row.catalogId,
+    path: granted.path,
+    version: granted.version,
+    node_id: nodeIdOf(row),
+    node_name: row.stepName,
+    step: row.stepName,
+    action: row.toolKind,
+    tool_kind: row.toolKind,
+    pool: row.pool,
+    status: row.status,
+    attempt: row.attempt,
+    worker_id: row.workerId,
+    lease_seconds: granted.leaseSeconds,
+    timeout_seconds: granted.timeoutSeconds,
+    server_time: serverTime,
+    context: {
+      tool_config: granted.toolConfig,
+      input: mapAt(row.context, 'input') ?? {},
+      spec: mapAt(row.context, 'spec') ?? {},
+      render_context: mapAt(row.context, 'render_context'),
+      context_ref: row.contextRef,
+      iteration: mapAt(row.context, 'iteration'),
+    },
+    meta: {
+      command_id: row.commandId,
+      execution_id: row.executionId,
+      catalog_id: row.catalogId,
+      step: row.stepName,
+      activation: row.activation,
+      tool_kind: row.toolKind,
+      attempt: row.attempt,
+      max_attempts: row.maxAttempts,
+      iteration_index: row.iterationIndex,
+      iteration_total: granted.iterationTotal,
+      cursor: cursorOf(row.meta),
+      parent_execution_id: granted.parentExecutionId,
+      trace: granted.trace,
+    },
+  };
+}
+
+/** A command in the list of one execution: the wire form without `context` and what only a grant knows. */
+export const commandRow = v.object({
+  command_id: idOut,
+  execution_id: idOut,
+  event_id: idOut,
+  catalog_id: idOut,
+  node_id: v.string(),
+  node_name: v.string(),
+  step: v.string(),
+  action: v.string(),
+  tool_kind: v.string(),
+  pool: v.string(),
+  status: v.string(),
+  attempt: count,
+  max_attempts: count,
+  activation: count,
+  iteration_index: v.nullable(count),
+  priority: count,
+  worker_id: v.nullable(v.string()),
+  parked_on: v.nullable(idOut),
+  error: v.nullable(v.string()),
+  created_at: v.string(),
+  claimed_at: v.nullable(v.string()),
+  started_at: v.nullable(v.string()),
+  completed_at: v.nullable(v.string()),
+  next_wake_at: v.nullable(v.string()),
+});
+
+export function commandRowToWire(row: CommandRow): v.InferOutput<typeof commandRow> {
+  return {
+    command_id: row.commandId,
+    execution_id: row.executionId,
+    event_id: row.eventId,
+    catalog_id: row.catalogId,
+    node_id: nodeIdOf(row),
+    node_name: row.stepName,
+    step: row.stepName,
+    action: row.toolKind,
+    tool_kind: row.toolKind,
+    pool: row.pool,
+    status: row.status,
+    attempt: row.attempt,
+    max_attempts: row.maxAttempts,
+    activation: row.activation,
+    iteration_index: row.iterationIndex,
+    priority: row.priority,
+    worker_id: row.workerId,
+    parked_on: row.parkedOn,
+    error: row.error,
+    created_at: row.createdAt,
+    claimed_at: row.claimedAt,
+    started_at: row.startedAt,
+    completed_at: row.completedAt,
+    next_wake_at: row.nextWakeAt,
+  };
+}
+
+function nodeIdOf(row: CommandRow): string {
+  return row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`;
+}
+
+function mapAt(from: JsonMap, key: string): JsonMap | null {
+  const value = from[key];
+  return isMap(value) ? value : null;
+}
+
+function cursorOf(meta: JsonMap): Json {
+  return meta['cursor'] ?? null;
+}

@@ -1,0 +1,35 @@
+/** Problems of a value as sentences, one a field: `body.older_than_minutes: must be at least 1` (api 1.7). */
+import type { BaseIssue } from 'valibot';
+import { ID_SENTENCE } from './ids.ts';
+
+export interface Problem {
+  readonly sentence: string;
+  /** The value stands where an id is expected and is none. */
+  readonly id: boolean;
+}
+
+export function problemOf(issue: BaseIssue<unknown>, root: string): Problem {
+  const path = (issue.path ?? []).reduce((text, item) => text + step(item.key), root);
+  return { sentence: `${path}: ${sentenceOf(issue)}`, id: issue.message === ID_SENTENCE };
+}
+
+/** All problems in the order they were found, no sentence twice. */
+export function problemsOf(issues: readonly BaseIssue<unknown>[], root: string): readonly Problem[] {
+  const seen = new Map<string, Problem>();
+  for (const issue of issues) {
+    const problem = problemOf(issue, root);
+    seen.set(problem.sentence, problem);
+  }
+  return [...seen.values()];
+}
+
+function step(key: unknown): string {
+  return typeof key === 'number' ? `[${key}]` : `.${String(key)}`;
+}
+
+/** The library's own words for a missing key and a wrong type are not ours. */
+function sentenceOf(issue: BaseIssue<unknown>): string {
+  if (issue.input === undefined) return 'is required';
+  if (!issue.message.startsWith('Invalid ')) return issue.message;
+  return issue.expected === null ? 'does not fit' : `must be ${issue.expected}`;
+}
