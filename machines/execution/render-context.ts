@@ -24,7 +24,12 @@ export interface RenderContext {
   readonly ctx_refs?: { readonly [name: string]: string };
   /** Steps that have ended at least once, by name. */
   readonly steps: { readonly [name: string]: StepSnapshot };
-  /** Present for an iteration of a loop, a cursor claim included. */
+}
+
+/** `context` of a command row and, in `context` of the wire command, the members of the same names. */
+export interface CommandContext {
+  readonly render_context: RenderContext;
+  /** Present for an iteration of a loop, a cursor claim included; apart, so that iterations can share the rest. */
   readonly iteration?: Iteration;
 }
 
