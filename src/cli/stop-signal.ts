@@ -1,0 +1,44 @@
+/**
+ * Turns SIGINT, SIGTERM and SIGHUP into one AbortSignal. A second signal ends the process at once; npm and a terminal
+ * both deliver the same Ctrl-C, so a signal counts as the second one only after a moment. The launcher's death counts
+ * as a signal too, so that nothing lives on unseen.
+ */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const SAME_PRESS_MS = 400;
+
+export interface StopSignal {
+  readonly signal: AbortSignal;
+  /** Gives the signals their ordinary meaning back. */
+  dispose(): void;
+}
+
+/** `onFirst` is told once, when the stop begins. */
+export function stopSignal(onFirst: () => void = () => {}): StopSignal {
+  const controller = new AbortController();
+  let firstAt = 0;
+  const stop = (): void => {
+    if (firstAt > 0) {
+      if (Date.now() - firstAt > SAME_PRESS_MS) process.exit(130);
+      return;
+    }
+    firstAt = Date.now();
+    onFirst();
+    controller.abort();
+  };
+  for (const name of SIGNALS) process.on(name, stop);
+  process.on('disconnect', stop);
+  process.channel?.unref();
+  return {
+    signal: controller.signal,
+    dispose: () => {
+      for (const name of SIGNALS) process.off(name, stop);
+      process.off('disconnect', stop);
+    },
+  };
+}
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
