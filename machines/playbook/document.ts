@@ -59,7 +59,10 @@ export interface OutputOptions {
   readonly store: string | null;
 }
 
-/** `when: null` is an else rule. Numbers of `retry` may be templates (text). */
+/**
+ * `when: null` is an else rule. `index` counts from 0. The fields of `retry` are null when they were not written, and
+ * for every other action; they may be templates or numeric text.
+ */
 export interface Rule {
   readonly index: number;
   readonly when: string | boolean | null;
@@ -75,7 +78,10 @@ export interface Rule {
   readonly multiplier: number | null;
 }
 
-/** `scope` is `local` for a bare key of a task-level `set`; elsewhere bare means `ctx`. `path` has at least one part. */
+/**
+ * `scope` is `local` for a bare key of a task-level `set`; elsewhere bare means `ctx`. `path` has at least one part.
+ * `key` is the canonical spelling (`ctx.a.b`, `iter.a`, bare for local); keys of one list are unique.
+ */
 export interface Assignment {
   readonly key: string;
   readonly scope: 'ctx' | 'iter' | 'local';

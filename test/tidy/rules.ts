@@ -83,7 +83,24 @@ const LAYERS: readonly Rule[] = [
     ['pg', 'pg-boss', 'fastify', 'pino', 'prom-client', 'undici'],
     'actors/ says in what order and when; with what is a port.',
   ),
-  layer('src/wire/', ['machines/'], 'src/wire is shared with the client: schemas and nothing of the server.'),
+  {
+    sentence: 'src/wire is shared with the client: schemas, machines/, and at most types of the services.',
+    broken: (source) =>
+      source.file.startsWith('src/wire/')
+        ? importsWhere(
+            source,
+            (each) =>
+              each.relative &&
+              !/^(machines|src\/wire)\//.test(each.target) &&
+              !(each.typeOnly && /^actors\/(services|ports|errors)\.ts$/.test(each.target)),
+          )
+        : [],
+  },
+  layer(
+    'src/embedded/',
+    ['actors/ports.ts', ...COMMON],
+    'src/embedded starts and stops a PostgreSQL; it knows nothing of what is stored there.',
+  ),
   wall(
     'src/api/',
     [
@@ -145,7 +162,9 @@ const HOMES: readonly Rule[] = [
   {
     sentence: 'No barrels: an import names the file that defines the thing (machines/index.ts is a registry).',
     broken: (source) =>
-      source.file === 'machines/index.ts' || !isProduct(source) ? [] : importsWhere(source, (each) => each.reexport),
+      isProduct(source) && source.file !== 'machines/index.ts' && definesNothing(source)
+        ? importsWhere(source, (each) => each.reexport)
+        : [],
   },
   {
     sentence: 'Product code imports nothing from test/, bench/ or examples/.',
@@ -175,7 +194,12 @@ const MACHINES: readonly Rule[] = [
   {
     sentence: 'machines/ is synchronous: no async and no await.',
     broken: (source) =>
-      inMachines(source, (token) => token.kind === SyntaxKind.AsyncKeyword || token.kind === SyntaxKind.AwaitKeyword),
+      inMachines(
+        source,
+        (token, before, after) =>
+          (token.kind === SyntaxKind.AsyncKeyword || token.kind === SyntaxKind.AwaitKeyword) &&
+          isFreeName(before, after),
+      ),
   },
   {
     sentence: 'machines/ is pure: time, chance, timers and the process are arguments or do not exist.',
@@ -300,6 +324,17 @@ const RULES: readonly Rule[] = [...LAYERS, ...HOMES, ...MACHINES, ...EVERYWHERE]
 
 function isProduct(source: Source): boolean {
   return /^(machines|actors|src)\//.test(source.file);
+}
+
+/** Every export hands on what another file defines, or one of them hands on everything. */
+function definesNothing(source: Source): boolean {
+  const handedOn = source.imports.filter((each) => each.reexport).length;
+  const exports = source.tokens.filter((token) => token.kind === SyntaxKind.ExportKeyword);
+  return (
+    handedOn > 0 &&
+    (exports.length === handedOn ||
+      source.tokens.some((token, index) => token.text === '*' && source.tokens[index - 1]?.text === 'export'))
+  );
 }
 
 function importsWhere(source: Source, test: (each: Import) => boolean): Place[] {

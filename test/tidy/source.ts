@@ -23,6 +23,8 @@ export interface Import {
   readonly relative: boolean;
   /** `export … from`. */
   readonly reexport: boolean;
+  /** `import type …`: nothing of it is left when the program runs. */
+  readonly typeOnly: boolean;
   readonly line: number;
 }
 
@@ -103,19 +105,22 @@ function importsOf(file: string, tokens: readonly Token[]): Import[] {
     const before = tokens[index - 1];
     const dynamic = before?.text === '(' && tokens[index - 2]?.text === 'import';
     if (before?.text !== 'from' && before?.text !== 'import' && !dynamic) continue;
-    found.push({ ...targetOf(file, token.value), reexport: opensWithExport(tokens, index), line: token.line });
+    const opening = openingOf(tokens, index);
+    found.push({
+      ...targetOf(file, token.value),
+      reexport: tokens[opening]?.text === 'export',
+      typeOnly: tokens[opening + 1]?.text === 'type' && tokens[opening + 2]?.text !== 'from',
+      line: token.line,
+    });
   }
   return found;
 }
 
-/** Walks back to the keyword that opened the statement ending in `from '…'`. */
-function opensWithExport(tokens: readonly Token[], index: number): boolean {
-  for (let at = index - 1; at >= 0; at--) {
-    const text = tokens[at]?.text;
-    if (text === 'import') return false;
-    if (text === 'export') return true;
-  }
-  return false;
+/** Index of the keyword that opened the statement ending in `from '…'`. */
+function openingOf(tokens: readonly Token[], index: number): number {
+  let at = index - 1;
+  while (at > 0 && tokens[at]?.text !== 'import' && tokens[at]?.text !== 'export') at--;
+  return at;
 }
 
 function targetOf(file: string, specifier: string): Pick<Import, 'specifier' | 'target' | 'relative'> {
