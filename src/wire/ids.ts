@@ -3,6 +3,7 @@
  * on; nothing is coerced, so `"041007"`, `41007.5`, `"4e4"`, `0`, `null` and `true` are refused.
  */
 import * as v from 'valibot';
+import { readCatalogPath } from '../../machines/playbook/catalog-path.ts';
 import { described } from './described.ts';
 
 /** The sentence by which a refused id is told from other problems (`invalid_id`, api 1.7). */
@@ -37,7 +38,6 @@ export const idOut = described(
 );
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}$/;
-const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_][A-Za-z0-9_.-]*){0,15}$/;
 
 /** Name of a credential, worker, keychain entry or pool. */
 export const name = described(
@@ -48,20 +48,13 @@ export const name = described(
   { type: 'string', pattern: NAME.source },
 );
 
-/** Outer slashes do not count. Null when the rest is no catalog path. */
-export function parsePath(value: unknown): string | null {
-  if (typeof value !== 'string' || value.length > 300) return null;
-  const path = value.replace(/^\/+|\/+$/g, '');
-  return path.length <= 255 && PATH.test(path) ? path : null;
-}
-
 export const catalogPath = v.pipe(
   described(
     v.custom<string>(
-      (value) => parsePath(value) !== null,
+      (value) => typeof value === 'string' && readCatalogPath(value) !== null,
       'must be a catalog path: up to 16 segments of letters, digits, _ . - (at most 255 bytes)',
     ),
     { type: 'string', maxLength: 257 },
   ),
-  v.transform((path) => parsePath(path) ?? path),
+  v.transform((path) => readCatalogPath(path) ?? path),
 );

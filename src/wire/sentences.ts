@@ -1,4 +1,4 @@
-/** Problems of a value as sentences, one a field: `body.older_than_minutes: must be at least 1` (api 1.7). */
+/** Problems of a value as sentences, one a field: `body.older_than_minutes: must be at least 1` (api 1.7), or `'name' is required`. */
 import type { BaseIssue } from 'valibot';
 import { ID_SENTENCE } from './ids.ts';
 
@@ -9,8 +9,12 @@ export interface Problem {
 }
 
 export function problemOf(issue: BaseIssue<unknown>, root: string): Problem {
-  const path = (issue.path ?? []).reduce((text, item) => text + step(item.key), root);
-  return { sentence: `${path}: ${sentenceOf(issue)}`, id: issue.message === ID_SENTENCE };
+  const keys = (issue.path ?? []).map((item) => item.key);
+  const missing = issue.input === undefined ? keys.pop() : undefined;
+  const path = keys.reduce<string>((text, key) => text + step(key), root);
+  if (missing === undefined) return { sentence: `${path}: ${sentenceOf(issue)}`, id: issue.message === ID_SENTENCE };
+  const place = keys.length === 0 ? '' : `${path}: `;
+  return { sentence: `${place}'${String(missing)}' is required`, id: false };
 }
 
 /** All problems in the order they were found, no sentence twice. */
@@ -27,9 +31,8 @@ function step(key: unknown): string {
   return typeof key === 'number' ? `[${key}]` : `.${String(key)}`;
 }
 
-/** The library's own words for a missing key and a wrong type are not ours. */
+/** The library's own words for a wrong type are not ours. */
 function sentenceOf(issue: BaseIssue<unknown>): string {
-  if (issue.input === undefined) return 'is required';
   if (!issue.message.startsWith('Invalid ')) return issue.message;
   return issue.expected === null ? 'does not fit' : `must be ${issue.expected}`;
 }
