@@ -128,5 +128,10 @@ export interface Diagnostic {
 }
 
 export type ParsedPlaybook =
-  | { readonly ok: true; readonly playbook: Playbook; readonly document: JsonMap; readonly warnings: readonly Diagnostic[] }
+  | {
+      readonly ok: true;
+      readonly playbook: Playbook;
+      readonly document: JsonMap;
+      readonly warnings: readonly Diagnostic[];
+    }
   | { readonly ok: false; readonly errors: readonly Diagnostic[]; readonly warnings: readonly Diagnostic[] };

@@ -93,4 +93,3 @@ function open(source: string): Opened {
   report.error('yaml_syntax', DOCUMENT, root, 'the document must be a map');
   return { ok: false, errors: report.errors };
 }
-

@@ -1,10 +1,21 @@
 /** Reads the root of an executable document (language 2.1 to 2.4) and what hangs together across its parts. */
-import { type JsonMap, isMap } from '../json.ts';
+import { isMap, type JsonMap } from '../json.ts';
 import { isExecutable, storedKindOf } from './catalog-kind.ts';
 import type { Playbook } from './document.ts';
 import { warnRouting } from './lint-graph.ts';
 import { RESERVED_ROOTS, shown } from './names.ts';
-import { given, isListPlace, isMapPlace, items, type MapPlace, mapJson, member, members, type Place, textOf } from './place.ts';
+import {
+  given,
+  isListPlace,
+  isMapPlace,
+  items,
+  type MapPlace,
+  mapJson,
+  member,
+  members,
+  type Place,
+  textOf,
+} from './place.ts';
 import { readKeychain } from './read-keychain.ts';
 import { readSteps } from './read-steps.ts';
 import { readWorkbook } from './read-workbook.ts';
@@ -163,4 +174,3 @@ function stepPlaces(root: MapPlace): ReadonlyMap<string, MapPlace> {
   }
   return found;
 }
-

@@ -1,7 +1,17 @@
 /** Reads `keychain` entries (language 12.3) into their canonical form: `kind`, `scope` and no aliases. */
 import type { Json, JsonMap } from '../json.ts';
 import { shown } from './names.ts';
-import { firstMember, given, isListPlace, isMapPlace, items, type MapPlace, member, type Place, textOf } from './place.ts';
+import {
+  firstMember,
+  given,
+  isListPlace,
+  isMapPlace,
+  items,
+  type MapPlace,
+  member,
+  type Place,
+  textOf,
+} from './place.ts';
 import { DOCUMENT, keychainSubject, type Report, type Subject } from './report.ts';
 import { checkTemplates } from './template-checks.ts';
 
@@ -16,7 +26,12 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
 const ALIASES: Readonly<Record<string, string>> = { secrets: 'secret_manager', credential_ref: 'credential' };
 /** Accepted, but this build cannot resolve them: they fail when they are used. */
 const LATER: ReadonlySet<string> = new Set(['google_oauth', 'google_service_account', 'google_id_token']);
-const SCOPES: Readonly<Record<string, string>> = { global: 'global', local: 'local', shared: 'shared', catalog: 'global' };
+const SCOPES: Readonly<Record<string, string>> = {
+  global: 'global',
+  local: 'local',
+  shared: 'shared',
+  catalog: 'global',
+};
 
 /** The entries in document order, each with `name`, canonical `kind` and `scope`, and its other fields unrendered. */
 export function readKeychain(report: Report, root: MapPlace): JsonMap[] {
@@ -95,6 +110,11 @@ function readScope(report: Report, subject: Subject, place: MapPlace): string {
   const written = textOf(found) ?? '';
   const scope = Object.hasOwn(SCOPES, written) ? SCOPES[written] : undefined;
   if (scope !== undefined) return scope;
-  report.error('keychain_entry', subject, found, `unknown scope '${shown(String(found.node.json))}', use global, local or shared`);
+  report.error(
+    'keychain_entry',
+    subject,
+    found,
+    `unknown scope '${shown(String(found.node.json))}', use global, local or shared`,
+  );
   return 'global';
 }

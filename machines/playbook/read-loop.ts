@@ -67,7 +67,12 @@ function readMode(
   const mode = place === null ? 'sequential' : textOf(place);
   const where = place ?? loop;
   if (mode !== 'sequential' && mode !== 'parallel' && mode !== 'cursor') {
-    report.error('loop_shape', subject, where, `unknown mode '${shown(String(mode ?? place?.node.json))}', use sequential, parallel or cursor`);
+    report.error(
+      'loop_shape',
+      subject,
+      where,
+      `unknown mode '${shown(String(mode ?? place?.node.json))}', use sequential, parallel or cursor`,
+    );
     return 'sequential';
   }
   if (mode === 'cursor' && !hasCursor) report.error('loop_shape', subject, where, "mode cursor needs 'cursor'");

@@ -1,7 +1,17 @@
 /** Reads `next` in all its shapes (language 5.1) and admission rules (5.3). */
 import type { AdmitRule, Arc, Assignment, Step } from './document.ts';
 import { shown } from './names.ts';
-import { given, isListPlace, isMapPlace, items, type ListPlace, type MapPlace, member, type Place, textOf } from './place.ts';
+import {
+  given,
+  isListPlace,
+  isMapPlace,
+  items,
+  type ListPlace,
+  type MapPlace,
+  member,
+  type Place,
+  textOf,
+} from './place.ts';
 import { readArcArgs, readSets, SET_KEYS } from './read-set.ts';
 import type { Report, Subject } from './report.ts';
 import { checkCondition } from './template-checks.ts';
@@ -16,12 +26,7 @@ const ADMIT_KEYS = new Set(['when', 'then', 'else']);
 const TERMINAL: Routing = { mode: 'exclusive', arcs: [] };
 
 /** The arcs of a step. `targets` are the names of all steps; `end` needs no definition. */
-export function readNext(
-  report: Report,
-  subject: Subject,
-  step: MapPlace,
-  targets: ReadonlySet<string>,
-): Routing {
+export function readNext(report: Report, subject: Subject, step: MapPlace, targets: ReadonlySet<string>): Routing {
   const place = given(step, 'next');
   const legacyMode = legacyModeOf(report, subject, step);
   if (place === null) return TERMINAL;
@@ -116,13 +121,7 @@ function arcTo(
   return [{ index, to, when: null, set: [] }];
 }
 
-function readArc(
-  report: Report,
-  subject: Subject,
-  place: Place,
-  index: number,
-  targets: ReadonlySet<string>,
-): Arc[] {
+function readArc(report: Report, subject: Subject, place: Place, index: number, targets: ReadonlySet<string>): Arc[] {
   if (!isMapPlace(place)) {
     report.error('next_shape', subject, place, "an arc must be a map with 'step'");
     return [];

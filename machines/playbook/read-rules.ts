@@ -67,7 +67,7 @@ function readRule(
     report.error('rule_shape', subject, place, `rule ${index} needs 'when' or 'else' and 'then'`);
     return null;
   }
-  const { condition, then } = parts;
+  const { condition, effect: then } = parts;
   warnUnknownKeys(report, subject, then, THEN_KEYS, `rule ${index}`);
   const when = condition?.node.json ?? null;
   if (typeof when === 'string' && condition) checkCondition(report, subject, condition, when, 'worker');
@@ -91,7 +91,7 @@ function partsOf(
   report: Report,
   subject: Subject,
   rule: MapPlace,
-): { readonly condition: Place | null; readonly then: MapPlace } | null {
+): { readonly condition: Place | null; readonly effect: MapPlace } | null {
   const expr = member(rule, 'expr');
   if (expr) report.error('step_key', subject, expr, "'expr' is not supported, use 'when'", 'key');
   warnUnknownKeys(report, subject, rule, new Set([...RULE_KEYS, 'expr']), 'a rule');
@@ -99,11 +99,11 @@ function partsOf(
   const otherwise = member(rule, 'else');
   const then = member(rule, 'then');
   if (condition && otherwise) return null;
-  if (!otherwise || otherwise.node.json === null) return isMapPlace(then) ? { condition, then } : null;
+  if (!otherwise || otherwise.node.json === null) return isMapPlace(then) ? { condition, effect: then } : null;
   if (then !== null || !isMapPlace(otherwise)) return null;
   const inner = member(otherwise, 'then');
-  if (inner === null) return { condition: null, then: otherwise };
-  return isMapPlace(inner) && otherwise.node.entries.length === 1 ? { condition: null, then: inner } : null;
+  if (inner === null) return { condition: null, effect: otherwise };
+  return isMapPlace(inner) && otherwise.node.entries.length === 1 ? { condition: null, effect: inner } : null;
 }
 
 function readAction(report: Report, subject: Subject, then: MapPlace, index: number): Rule['action'] {

@@ -3,7 +3,18 @@ import type { JsonMap } from '../json.ts';
 import type { Step, Task } from './document.ts';
 import { literalSeconds } from './literal.ts';
 import { RESERVED_ROOTS, SHADOWING_NAMES, shown } from './names.ts';
-import { given, isListPlace, isMapPlace, items, type ListPlace, type MapPlace, mapJson, member, type Place, textOf } from './place.ts';
+import {
+  given,
+  isListPlace,
+  isMapPlace,
+  items,
+  type ListPlace,
+  type MapPlace,
+  mapJson,
+  member,
+  type Place,
+  textOf,
+} from './place.ts';
 import { readFailureMode, readLoop } from './read-loop.ts';
 import { mergeOutput, readOutput } from './read-output.ts';
 import { readAdmission, readNext } from './read-routing.ts';
@@ -80,7 +91,12 @@ function readNames(report: Report, workflow: ListPlace): { readonly name: string
     } else if (RESERVED_ROOTS.has(name)) {
       report.error('step_name', subject, namePlace, `step name '${name}' is reserved`);
     } else if (SHADOWING_NAMES.has(name)) {
-      report.warn('shadowed_name', subject, namePlace, `'${name}' is hidden by the engine's own name, read it as steps.${name}`);
+      report.warn(
+        'shadowed_name',
+        subject,
+        namePlace,
+        `'${name}' is hidden by the engine's own name, read it as steps.${name}`,
+      );
     }
     return [{ name, place }];
   });
@@ -157,7 +173,12 @@ function readTimeout(report: Report, subject: Subject, spec: Place | null): numb
   if (place === null) return null;
   const seconds = literalSeconds(place.node.json);
   if (seconds === null) {
-    report.error('tool_field', subject, place, `'spec.timeout' must be seconds or text such as 30s, 5m, 1h (got ${shown(JSON.stringify(place.node.json))})`);
+    report.error(
+      'tool_field',
+      subject,
+      place,
+      `'spec.timeout' must be seconds or text such as 30s, 5m, 1h (got ${shown(JSON.stringify(place.node.json))})`,
+    );
   }
   return seconds;
 }

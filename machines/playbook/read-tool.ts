@@ -6,7 +6,17 @@ import type { Json, JsonMap } from '../json.ts';
 import type { Rule, Task } from './document.ts';
 import { containsTemplate, fitsType, literalNumber, TYPE_PHRASES } from './literal.ts';
 import { hasTemplate, shown } from './names.ts';
-import { firstMember, given, isMapPlace, type MapPlace, mapJson, member, members, type Place, textOf } from './place.ts';
+import {
+  firstMember,
+  given,
+  isMapPlace,
+  type MapPlace,
+  mapJson,
+  member,
+  members,
+  type Place,
+  textOf,
+} from './place.ts';
 import { readOutput } from './read-output.ts';
 import { type Policy, readLegacyRetry, readPolicy } from './read-rules.ts';
 import { readSets, SET_KEYS } from './read-set.ts';
@@ -52,7 +62,12 @@ export function readTool(report: Report, source: ToolSource): Task | null {
   const kindPlace = member(source.place, 'kind');
   const kind = textOf(kindPlace);
   if (kindPlace === null || kind === null) {
-    report.error('tool_shape', subject, kindPlace ?? source.place, "tool must be a map with 'kind' or a non-empty list of tasks");
+    report.error(
+      'tool_shape',
+      subject,
+      kindPlace ?? source.place,
+      "tool must be a map with 'kind' or a non-empty list of tasks",
+    );
     return null;
   }
   const verdict = judgeKind(kind);
@@ -92,7 +107,13 @@ function withSpecFields(report: Report, source: ToolSource, spec: ToolSpec): Map
   const moved = inner.node.entries.filter(({ key }) => key !== 'policy' && key !== 'timeout');
   for (const { key, place: field } of members(inner)) {
     if (key === 'policy' || key === 'timeout') continue;
-    report.warn('tool_field_in_spec', subject, field, `'${shown(key)}' inside spec is read as a field of the tool`, 'key');
+    report.warn(
+      'tool_field_in_spec',
+      subject,
+      field,
+      `'${shown(key)}' inside spec is read as a field of the tool`,
+      'key',
+    );
   }
   const added = moved.filter(({ key }) => !own.has(canonicalField(spec, key) ?? key));
   if (added.length === 0) return place;
@@ -156,7 +177,12 @@ function checkRequired(
     const [name = '', inner] = (group[0] ?? '').split('.');
     const outer = found.get(name);
     if (inner !== undefined && !isMapPlace(outer ?? null)) continue;
-    report.error('tool_field', source.subject, inner && outer ? outer : place, `'${group[0]}' is required for kind ${kind}`);
+    report.error(
+      'tool_field',
+      source.subject,
+      inner && outer ? outer : place,
+      `'${group[0]}' is required for kind ${kind}`,
+    );
   }
 }
 
@@ -181,7 +207,12 @@ function warnInlineSecret(report: Report, subject: Subject, auth: Place | undefi
   for (const { key, place } of members(auth)) {
     const text = textOf(place);
     if (!SECRET_FIELDS.has(key) || text === null || text === '' || hasTemplate(text)) continue;
-    report.warn('inline_secret', subject, place, `'${key}' is written in the document, use a credential or the keychain`);
+    report.warn(
+      'inline_secret',
+      subject,
+      place,
+      `'${key}' is written in the document, use a credential or the keychain`,
+    );
   }
 }
 
@@ -211,7 +242,8 @@ function readTaskPolicy(report: Report, source: ToolSource): Policy {
 
 function readTimeout(report: Report, source: ToolSource, place: MapPlace): Json {
   const spec = member(source.place, 'spec');
-  const found = firstMember(place, ['timeout', 'timeout_seconds']) ?? (isMapPlace(spec) ? member(spec, 'timeout') : null);
+  const found =
+    firstMember(place, ['timeout', 'timeout_seconds']) ?? (isMapPlace(spec) ? member(spec, 'timeout') : null);
   if (found === null || found.node.json === null) return null;
   checkTemplates(report, source.subject, found, 'worker');
   const seconds = literalNumber(found.node.json);
@@ -220,4 +252,3 @@ function readTimeout(report: Report, source: ToolSource, place: MapPlace): Json 
   }
   return found.node.json;
 }
-

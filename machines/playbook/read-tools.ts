@@ -2,7 +2,17 @@
 import type { JsonMap } from '../json.ts';
 import type { Task } from './document.ts';
 import { RESERVED_ROOTS, SHADOWING_NAMES, shown } from './names.ts';
-import { isListPlace, isMapPlace, items, type ListPlace, type MapPlace, member, members, type Place, textOf } from './place.ts';
+import {
+  isListPlace,
+  isMapPlace,
+  items,
+  type ListPlace,
+  type MapPlace,
+  member,
+  members,
+  type Place,
+  textOf,
+} from './place.ts';
 import { readTool } from './read-tool.ts';
 import { resolveReference, type Workbook } from './read-workbook.ts';
 import { type Report, type Subject, taskSubject } from './report.ts';

@@ -94,4 +94,3 @@ function mergedInputs(action: MapPlace, reference: MapPlace): YamlEntry[] {
 function entryOf(place: MapPlace, key: string): YamlEntry | undefined {
   return place.node.entries.find((entry) => entry.key === key);
 }
-

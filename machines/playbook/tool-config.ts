@@ -30,7 +30,9 @@ const WIRE_KEYS = new Set(['kind', 'label', 'input', 'set', 'spec', 'timeout', '
 /** The task of a `tool_config` that was issued by `toToolConfig`. Parts of an unexpected shape count as absent. */
 export function readTask(config: JsonMap, fallbackName: string): Task {
   const { label, name } = config;
-  const fields = Object.entries(config).filter(([key]) => !WIRE_KEYS.has(key) && (key !== 'name' || label !== undefined));
+  const fields = Object.entries(config).filter(
+    ([key]) => !WIRE_KEYS.has(key) && (key !== 'name' || label !== undefined),
+  );
   const policy = mapOf(mapOf(config['spec'])['policy']);
   const unmatched = policy['on_unmatched'];
   return {

@@ -92,11 +92,7 @@ const TOOLS: Readonly<Record<string, ToolSpec>> = {
       ['auth', 'connection_string', 'host', 'database', 'user'],
     ],
   ),
-  python: tool(
-    { ...INTERPRETED, python: text(), deps: value('any') },
-    [['code', 'code_b64', 'script']],
-    ['code'],
-  ),
+  python: tool({ ...INTERPRETED, python: text(), deps: value('any') }, [['code', 'code_b64', 'script']], ['code']),
   javascript: tool({ ...INTERPRETED }, [['code', 'code_b64', 'script']], ['code']),
   shell: tool(
     {

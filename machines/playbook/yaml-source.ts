@@ -2,7 +2,15 @@
  * Reads a YAML text into a tree with positions. The parser only yields events with offsets; the tree is built here,
  * because that is where duplicate keys, cycles and the growth by aliases can be judged before anything is expanded.
  */
-import { EVENT_ID, type Event, getScalarValue, parseEvents, SCALAR_STYLE, type ScalarEvent, YAMLException } from 'js-yaml';
+import {
+  EVENT_ID,
+  type Event,
+  getScalarValue,
+  parseEvents,
+  SCALAR_STYLE,
+  type ScalarEvent,
+  YAMLException,
+} from 'js-yaml';
 import type { Json } from '../json.ts';
 import type { Span, YamlEntry, YamlNode } from './yaml-node.ts';
 import { readPlain, readTagged } from './yaml-scalar.ts';
@@ -126,8 +134,8 @@ class TreeBuilder {
     switch (event.type) {
       case EVENT_ID.DOCUMENT:
         this.#documents += 1;
-        if (this.#documents > 1) return this.#stop('only one document is allowed', { start: this.#last, end: this.#last });
-        this.#open('document', 0, null);
+        if (this.#documents > 1) this.#stop('only one document is allowed', { start: this.#last, end: this.#last });
+        else this.#open('document', 0, null);
         return;
       case EVENT_ID.SEQUENCE:
       case EVENT_ID.MAPPING: {
@@ -140,11 +148,14 @@ class TreeBuilder {
         return;
       }
       case EVENT_ID.SCALAR:
-        return this.#scalar(event);
+        this.#scalar(event);
+        return;
       case EVENT_ID.ALIAS:
-        return this.#alias({ start: event.anchorStart - 1, end: event.anchorEnd });
+        this.#alias({ start: event.anchorStart - 1, end: event.anchorEnd });
+        return;
       case EVENT_ID.POP:
-        return this.#close();
+        this.#close();
+        return;
     }
   }
 
@@ -164,11 +175,7 @@ class TreeBuilder {
     const key = parent?.kind === 'map' && parent.key === null;
     const plain = event.style === SCALAR_STYLE.PLAIN;
     const reading =
-      tag !== null
-        ? readTagged(tag, text)
-        : plain && !key
-          ? readPlain(text)
-          : ({ ok: true, value: text } as const);
+      tag !== null ? readTagged(tag, text) : plain && !key ? readPlain(text) : ({ ok: true, value: text } as const);
     if (!reading.ok) this.#problem(reading.reason, at);
     // A key keeps its spelling: `1:` is the key '1'. An empty one is the core schema's null.
     const json = reading.ok && !key ? reading.value : key && plain && text === '' ? 'null' : text;
@@ -195,11 +202,20 @@ class TreeBuilder {
   #alias(at: Span): void {
     this.#last = at.end;
     this.#aliases += 1;
-    if (this.#aliases > YAML_LIMITS.aliases) return this.#stop(`more than ${YAML_LIMITS.aliases} aliases`, at);
+    if (this.#aliases > YAML_LIMITS.aliases) {
+      this.#stop(`more than ${YAML_LIMITS.aliases} aliases`, at);
+      return;
+    }
     const name = this.#text.slice(at.start + 1, at.end);
     const target = this.#anchors.get(name);
-    if (target === undefined) return this.#stop(`unknown alias '${name}'`, at);
-    if (target === 'open') return this.#stop(`alias '${name}' refers to the value it is part of`, at);
+    if (target === undefined) {
+      this.#stop(`unknown alias '${name}'`, at);
+      return;
+    }
+    if (target === 'open') {
+      this.#stop(`alias '${name}' refers to the value it is part of`, at);
+      return;
+    }
     this.#add(target);
   }
 
@@ -226,9 +242,13 @@ class TreeBuilder {
     if (parent.items.length === 0 && parent.entries.length === 0 && parent.key === null) parent.end = node.at.end;
     parent.size += size;
     parent.height = Math.max(parent.height, height);
-    if (parent.size > YAML_LIMITS.expandedSize) return this.#stop('aliases expand to more than 4 MiB', node.at);
+    if (parent.size > YAML_LIMITS.expandedSize) {
+      this.#stop('aliases expand to more than 4 MiB', node.at);
+      return;
+    }
     if (parent.height >= YAML_LIMITS.depth && parent.kind !== 'document') {
-      return this.#stop(`nesting is deeper than ${YAML_LIMITS.depth} levels`, node.at);
+      this.#stop(`nesting is deeper than ${YAML_LIMITS.depth} levels`, node.at);
+      return;
     }
     if (parent.kind !== 'map') parent.items.push(node);
     else if (parent.key === null) this.#addKey(parent, node);
