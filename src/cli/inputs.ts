@@ -1,7 +1,7 @@
 /** The inputs of a run: a JSON file, and `--set key=value` on top of it, later ones winning. */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import { type Call, UsageError } from './command.ts';
-import { textOfFile } from './playbook-file.ts';
+import { textOfFile } from './text-file.ts';
 
 /** From `--input FILE` and `--set KEY=VALUE`. Throws UsageError. */
 export async function inputsOf(call: Call): Promise<JsonMap> {

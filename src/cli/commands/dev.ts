@@ -1,0 +1,93 @@
+/**
+ * `callboard dev` (and `npm start`): everything in one process for one machine, with the examples registered and a few
+ * lines that say what to try. The log goes to stderr, so that these lines can be read.
+ */
+import { readdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { type Config, readConfig } from '../../config.ts';
+import type { Log } from '../../log.ts';
+import { type Call, type Command, Unavailable } from '../command.ts';
+import { EXIT } from '../exit-code.ts';
+import { freePort } from '../free-port.ts';
+import { readPlaybookFile } from '../playbook-file.ts';
+import { processLog } from '../process-log.ts';
+import { openRemote } from '../remote.ts';
+import { startStack } from '../stack.ts';
+import { aborted, stopSignal } from '../stop-signal.ts';
+
+const FURTHER_PORTS = 20;
+
+export const command: Command = {
+  usage: '[options]',
+  description:
+    'Starts server, worker and, unless SVC_DATABASE_URL is set, an embedded PostgreSQL in SVC_DATA_DIR, and registers the\nexamples. SIGINT or SIGTERM lets running work end; a second one ends it at once. Exit code 78 for bad settings, 4\nwhen it cannot start.',
+  options: { 'no-examples': { type: 'boolean', help: 'do not register the examples' } },
+  words: [0, 0],
+  run: async (call) => {
+    const config = await withFreePort(readConfig(call.env), call);
+    const log = processLog(config, 'dev', process.stderr);
+    const stop = stopSignal(() =>
+      call.terminal.err('Stopping; running work may end. Press again to end it at once.\n'),
+    );
+    const stack = await startStack(config, log, { worker: true });
+    try {
+      const examples = call.flags['no-examples'] ? [] : await registerExamples(stack.url, log);
+      call.terminal.out(welcome(stack.url, config, examples));
+      await aborted(stop.signal);
+    } finally {
+      await stack.stop();
+    }
+    call.terminal.err('Stopped.\n');
+    return EXIT.ok;
+  },
+};
+
+/** Someone who asked for a port gets that port or an error; everyone else gets the next free one. */
+async function withFreePort(config: Config, call: Call): Promise<Config> {
+  if ((call.env['SVC_PORT'] ?? '') !== '' || config.port === 0) return config;
+  const port = await freePort(config.host, config.port, FURTHER_PORTS);
+  if (port === null) {
+    throw new Unavailable(
+      `ports ${config.port} to ${config.port + FURTHER_PORTS} are taken; set SVC_PORT to a free one`,
+    );
+  }
+  if (port !== config.port) call.terminal.err(`Port ${config.port} is taken, so this one listens on ${port}.\n`);
+  return { ...config, port };
+}
+
+/** Paths of what was registered. An example that is refused is told and left out: it must not keep the server from starting. */
+async function registerExamples(url: string, log: Log): Promise<readonly string[]> {
+  const folder = fileURLToPath(new URL('../../../examples/', import.meta.url));
+  const remote = openRemote(url, null);
+  const paths: string[] = [];
+  for (const name of (await readdir(folder)).filter((each) => each.endsWith('.yaml')).sort()) {
+    try {
+      const { text } = await readPlaybookFile(`${folder}${name}`);
+      paths.push((await remote.register(text, {})).path);
+    } catch (error) {
+      log.error('An example was refused', { file: name, error });
+    }
+  }
+  await remote.close();
+  return paths;
+}
+
+function welcome(url: string, config: Config, examples: readonly string[]): string {
+  const database =
+    config.databaseUrl === null ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL of SVC_DATABASE_URL';
+  const tries =
+    examples.length === 0
+      ? ''
+      : `
+Examples: ${examples.join(', ')}
+
+Try, in another terminal:
+
+  curl -s ${url}/api/execute -H 'content-type: application/json' \\
+    -d '{"path": "${examples.find((each) => each.endsWith('hello')) ?? examples[0]}", "workload": {"who": "you"}, "wait_ms": 5000}'
+
+  npx callboard run examples/fan-out.yaml --server ${url}
+`;
+  const docs = config.docsEnabled ? `  docs       ${url}/docs\n` : '';
+  return `\nCallboard is ready.\n\n  address    ${url}\n${docs}  database   ${database}\n${tries}\nCtrl-C stops it.\n`;
+}

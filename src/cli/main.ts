@@ -1,0 +1,82 @@
+/** Entry of the command line: picks the command, reads its words, and turns errors into one sentence and an exit code. */
+import { readFileSync } from 'node:fs';
+import { ConfigError } from '../config.ts';
+import { type Command, helpOf, readCall, Unavailable, UsageError } from './command.ts';
+import { EXIT } from './exit-code.ts';
+import { Refused } from './remote.ts';
+import { processTerminal, type Terminal } from './terminal.ts';
+
+const COMMANDS: Readonly<
+  Record<string, { readonly summary: string; readonly load: () => Promise<{ readonly command: Command }> }>
+> = {
+  dev: {
+    summary: 'server, worker and database in one process, with the examples',
+    load: () => import('./commands/dev.ts'),
+  },
+  run: { summary: 'run a playbook file and show it, with no server needed', load: () => import('./commands/run.ts') },
+  validate: { summary: 'check playbook files', load: () => import('./commands/validate.ts') },
+  server: { summary: 'the server', load: () => import('./commands/server.ts') },
+  worker: { summary: 'a worker for a server', load: () => import('./commands/worker.ts') },
+  register: { summary: 'store playbook files in a server', load: () => import('./commands/register.ts') },
+  list: { summary: 'executions, newest first', load: () => import('./commands/list.ts') },
+  status: { summary: 'one execution', load: () => import('./commands/status.ts') },
+  events: { summary: 'the event log of an execution', load: () => import('./commands/events.ts') },
+  cancel: { summary: 'cancel an execution', load: () => import('./commands/cancel.ts') },
+};
+
+process.exitCode = await main(process.argv.slice(2), processTerminal());
+
+async function main(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const [name, ...rest] = argv;
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    terminal.out(overview());
+    return name === undefined ? EXIT.usage : EXIT.ok;
+  }
+  if (name === '--version' || name === 'version') {
+    terminal.out(`callboard ${version()} (node ${process.versions.node})\n`);
+    return EXIT.ok;
+  }
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (entry === undefined) {
+    terminal.err(`callboard: there is no command '${name}'\n\n${overview()}`);
+    return EXIT.usage;
+  }
+  const { command } = await entry.load();
+  if (rest.includes('--help') || rest.includes('-h')) {
+    terminal.out(helpOf(name, command));
+    return EXIT.ok;
+  }
+  try {
+    return await command.run(readCall(command, rest, { env: process.env, terminal }));
+  } catch (error) {
+    return tell(error, name, command, terminal);
+  }
+}
+
+function tell(error: unknown, name: string, command: Command, terminal: Terminal): number {
+  if (error instanceof UsageError) {
+    terminal.err(`callboard ${name}: ${error.message}\nusage: callboard ${name} ${command.usage}\n`);
+    return EXIT.usage;
+  }
+  if (error instanceof ConfigError) {
+    terminal.err(`${error.message}\n`);
+    return EXIT.config;
+  }
+  if (error instanceof Refused || error instanceof Unavailable) {
+    terminal.err(`callboard ${name}: ${error.message}\n`);
+    return error instanceof Refused && error.invalid ? EXIT.usage : EXIT.infrastructure;
+  }
+  terminal.err(`callboard ${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  return EXIT.infrastructure;
+}
+
+function overview(): string {
+  const rows = Object.entries(COMMANDS).map(([name, entry]) => `  ${name.padEnd(10)} ${entry.summary}`);
+  return `usage: callboard COMMAND [options]\n\n${rows.join('\n')}\n\ncallboard COMMAND --help tells more. Settings: docs/configuration.md\n`;
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  // Our own package file has a version.
+  return (JSON.parse(text) as { version: string }).version;
+}
