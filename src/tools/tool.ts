@@ -30,6 +30,8 @@ export interface ResolvedAuth {
   readonly name: string | null;
   readonly type: string;
   readonly data: JsonMap;
+  /** Hosts the credential may be sent to (`meta.hosts`, api 8.4); absent means any. */
+  readonly hosts?: readonly string[];
 }
 
 export type ToolOutcome = ToolSuccess | ToolFailure;

@@ -1,0 +1,73 @@
+/**
+ * The tools of a worker by kind. `playbook` and `workbook` are not here: they start work instead of doing it, and the
+ * worker handles them itself.
+ */
+import { createScriptLoader } from './code.ts';
+import { guarded } from './guard.ts';
+import { createEgress, type EgressOptions } from './http/egress.ts';
+import { createHttp } from './http/http.ts';
+import { createOutbound } from './http/outbound.ts';
+import { createTokens } from './http/tokens.ts';
+import { createJavascript } from './javascript/javascript.ts';
+import { createNoop } from './noop.ts';
+import { createPostgres } from './postgres/postgres.ts';
+import { createPython } from './python/python.ts';
+import { createShell } from './shell.ts';
+import type { Tool } from './tool.ts';
+
+/** Values of the worker's configuration (language 15, api 8.4). */
+export interface ToolOptions {
+  /** Cap of a decoded HTTP body and of a query's rows, in bytes. */
+  readonly httpMaxResponseBytes: number;
+  /** Limit of one try where the task names none (all kinds but http), in seconds. */
+  readonly toolTimeoutSeconds: number;
+  readonly pythonBin: string;
+  readonly scriptDir: string;
+  readonly jsMemoryMb: number;
+  readonly jsAllowedModules: readonly string[];
+  readonly egress: EgressOptions;
+  /** The worker's own environment; children see four variables of it, http its `GOOGLE_OAUTH_ACCESS_TOKEN`. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** For the `user-agent` of requests. */
+  readonly version?: string;
+  /** JavaScript processes kept ready after the first run; 2 when absent. */
+  readonly jsSpares?: number;
+  /** Milliseconds since the epoch; the system's clock when absent. */
+  readonly now?: () => number;
+}
+
+export interface Tools extends ReadonlyMap<string, Tool>, AsyncDisposable {
+  /** Ends pools, connections and child processes. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Builds every tool; nothing is started or connected before its first run. Throws RangeError for a bad egress rule. */
+export function createTools(options: ToolOptions): Tools {
+  const environment = options.environment ?? process.env;
+  const timeoutMs = options.toolTimeoutSeconds * 1000;
+  const outbound = createOutbound(createEgress(options.egress), options.httpMaxResponseBytes);
+  const platformToken = environment['GOOGLE_OAUTH_ACCESS_TOKEN'];
+  const tokens = createTokens(outbound, { now: options.now ?? Date.now, platformToken });
+  const scripts = createScriptLoader(options.scriptDir, outbound);
+  const tools = [
+    createNoop(),
+    createHttp({ outbound, tokens, version: options.version ?? '0' }),
+    createShell({ timeoutMs, environment }),
+    createPostgres({ timeoutMs, maxResultBytes: options.httpMaxResponseBytes, scripts }),
+    createPython({ bin: options.pythonBin, timeoutMs, environment, scripts }),
+    createJavascript({
+      timeoutMs,
+      memoryMb: options.jsMemoryMb,
+      allowedModules: options.jsAllowedModules,
+      spares: options.jsSpares ?? 2,
+      environment,
+      scripts,
+    }),
+  ].map(guarded);
+
+  const close = async () => {
+    await Promise.all([...tools.map((tool) => tool.close?.()), outbound.close()]);
+  };
+  const byKind = new Map(tools.map((tool) => [tool.kind, tool]));
+  return Object.assign(byKind, { close, [Symbol.asyncDispose]: close });
+}
