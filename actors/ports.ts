@@ -273,6 +273,17 @@ export class StaleError extends Error {
   }
 }
 
+/** An execution with this idempotency key exists already at that path; nothing was written. */
+export class DuplicateKeyError extends Error {
+  override readonly name = 'DuplicateKeyError';
+  /** The execution of the flush that was refused; null when it cannot be told. */
+  readonly executionId: number | null;
+  constructor(executionId: number | null, options?: ErrorOptions) {
+    super('an execution with this idempotency key exists', options);
+    this.executionId = executionId;
+  }
+}
+
 /** The database did not answer, or the answer was lost: the outcome is unknown. */
 export class UnavailableError extends Error {
   override readonly name = 'UnavailableError';

@@ -284,7 +284,7 @@ export interface CatalogService {
   register(request: { content: string; resourceType: string | null; path: string | null; ifChanged: boolean }): Promise<{ entry: CatalogEntry; unchanged: boolean; warnings: readonly Diagnostic[] }>;
   get(path: string, version: number | 'latest'): Promise<CatalogEntry | null>;
   byId(catalogId: number): Promise<CatalogEntry | null>;
-  list(filter: { q?: string; kinds?: readonly string[]; pathPrefix?: string; afterPath?: string; limit: number; versions: 'all' | 'latest'; includeArchived: boolean; includeContent: boolean; capabilities?: readonly string[]; agentOnly?: boolean }): Promise<readonly CatalogEntry[]>;
+  list(filter: { q?: string; kinds?: readonly string[]; pathPrefix?: string; afterPath?: string; limit: number; versions: 'all' | 'latest'; includeArchived: boolean; includeContent: boolean; capabilities?: readonly string[]; agentOnly?: boolean; /** `path` (the default) or newest first. */ order?: 'path' | 'newest' }): Promise<readonly CatalogEntry[]>;
   versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
   archive(id: string): Promise<{ path: string; archived: readonly number[] }>;
   /** New status and meta of one version (2.2.9); `id` is a catalog id, else a path (its newest version). Null meta keeps it, a map is merged shallowly. Throws not_found. */

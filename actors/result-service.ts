@@ -1,0 +1,101 @@
+/**
+ * Values kept apart from the log (api 2.12). The same bytes under the same name of an execution are one result: a
+ * worker that repeats a lost request gets the reference it already has.
+ */
+import type { Json } from '../machines/json.ts';
+import { readReference } from '../machines/playbook/reference.ts';
+import { valueAt } from '../machines/playbook/summary.ts';
+import { DomainError } from './errors.ts';
+import { storedApart, utf8Bytes } from './externalise.ts';
+import type { Clock, ExecutionStatus, Ids, ResultRow } from './ports.ts';
+import type { ResultService, StoredResult } from './services.ts';
+
+export interface ResultStore {
+  executionStatus(executionId: number): Promise<ExecutionStatus | null>;
+  /** Stores a row, or finds the one with the same name and hash. */
+  put(row: ResultRow): Promise<StoredResult>;
+  /** The JSON text of a result that has not expired. */
+  load(executionId: number, ref: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
+  /** Newest first; expired ones are left out. */
+  list(executionId: number): Promise<readonly StoredResult[]>;
+  newest(executionId: number, name: string): Promise<StoredResult | null>;
+  remove(executionId: number, scope: string | null): Promise<number>;
+}
+
+export interface ResultPorts {
+  readonly store: ResultStore;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  /** Hex; a large text is hashed off the event loop. */
+  readonly sha256: (text: string) => Promise<string>;
+}
+
+export const RESULT_BYTES_MAX = 64 * 1024 * 1024;
+const NAME_MAX = 255;
+const SCOPES: readonly string[] = ['step', 'execution', 'workflow', 'permanent'];
+
+export function createResultService({ store, ids, clock, sha256 }: ResultPorts): ResultService {
+  async function statusOf(executionId: number): Promise<ExecutionStatus> {
+    const status = await store.executionStatus(executionId);
+    if (status === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
+    return status;
+  }
+
+  return {
+    async put(executionId, request) {
+      refuseMisfits(request.name, request.scope);
+      const json = JSON.stringify(request.data);
+      const bytes = utf8Bytes(json);
+      if (bytes > RESULT_BYTES_MAX) throw new DomainError('payload_too_large', 'The result is larger than 64 MiB');
+      const [hash] = await Promise.all([sha256(json), statusOf(executionId), ids.reserve(1)]);
+      const { ttlSeconds } = request;
+      const apart = storedApart(request.data, json, {
+        executionId,
+        name: request.name,
+        commandId: request.commandId,
+        select: request.select,
+        resultId: ids.next(),
+        sha256: hash,
+        bytes,
+        scope: request.scope,
+        mediaType: request.mediaType,
+        expiresAt: ttlSeconds === null ? null : new Date(clock.now() + ttlSeconds * 1000).toISOString(),
+      });
+      return store.put(apart.row);
+    },
+
+    async resolve(ref, path) {
+      const reference = readReference(ref);
+      const found = reference === null ? null : await store.load(reference.executionId, ref);
+      if (found === null || path === undefined || path === '') return found;
+      // What was stored is JSON text that this service wrote.
+      const part = valueAt(JSON.parse(found.json) as Json, path);
+      if (part === undefined) return null;
+      const json = JSON.stringify(part);
+      return { json, sha256: await sha256(json) };
+    },
+
+    async list(executionId) {
+      await statusOf(executionId);
+      return store.list(executionId);
+    },
+
+    newest: (executionId, name) => store.newest(executionId, name),
+
+    async remove(executionId, scope) {
+      const status = await statusOf(executionId);
+      if (status === 'running') {
+        throw new DomainError('validation_error', 'Results of a running execution cannot be deleted');
+      }
+      return store.remove(executionId, scope);
+    },
+  };
+}
+
+function refuseMisfits(name: string, scope: string): void {
+  const problems = [
+    ...(name === '' || name.length > NAME_MAX ? [`name: must have 1 to ${NAME_MAX} characters`] : []),
+    ...(SCOPES.includes(scope) ? [] : [`scope: must be one of ${SCOPES.join(', ')}`]),
+  ];
+  if (problems.length > 0) throw new DomainError('validation_error', problems.join('; '), { errors: problems });
+}
