@@ -253,8 +253,7 @@ const EVERYWHERE: readonly Rule[] = [
     broken: (source) =>
       tokensWhere(
         source,
-        (token, before) =>
-          token.kind === SyntaxKind.AnyKeyword && [':', '<', ',', '|', 'as', '=>', '='].includes(before?.text ?? ''),
+        (token, before) => token.kind === SyntaxKind.AnyKeyword && [':', '<', '|', 'as'].includes(before?.text ?? ''),
       ),
   },
   {
@@ -312,7 +311,7 @@ const EVERYWHERE: readonly Rule[] = [
     broken: (source) => {
       const name = source.file.split('/').at(-1) ?? '';
       const bad =
-        !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)*$/.test(name) || /(^|-)(utils?|helpers?|common|managers?)\b/.test(name);
+        !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/.test(name) || /(^|-)(utils?|helpers?|common|managers?)\b/.test(name);
       return /\.(m?ts|mjs|js)$/.test(name) && bad ? [{ line: 1, what: name }] : [];
     },
   },

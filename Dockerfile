@@ -1,0 +1,20 @@
+# One image for every process: `callboard server`, `callboard worker`.
+FROM node:24-bookworm-slim
+
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends python3-minimal \
+  && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /app
+COPY package.json package-lock.json ./
+# The image brings Node 24 and expects a PostgreSQL of its own, so the platform packages stay out.
+RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && npm cache clean --force
+COPY . .
+
+ENV NODE_ENV=production SVC_HOST=0.0.0.0 SVC_DATA_DIR=/data
+RUN mkdir /data && chown node:node /data
+VOLUME /data
+USER node
+EXPOSE 8082
+ENTRYPOINT ["node", "src/cli/callboard.mjs"]
+CMD ["server"]
