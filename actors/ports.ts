@@ -245,13 +245,21 @@ export interface Store {
   /** Earliest `next_wake_at` of any open command (parked ones included), or null. */
   nextWakeAt(): Promise<string | null>;
   /** Parked commands that wait for one of these executions, or (no argument) whose child has already ended. */
-  parked(childIds?: readonly number[]): Promise<readonly { executionId: number; commandId: number; childExecutionId: number }[]>;
+  parked(
+    childIds?: readonly number[],
+  ): Promise<readonly { executionId: number; commandId: number; childExecutionId: number }[]>;
   /** Parked commands whose time-out has passed. */
-  parkedOverdue(limit: number): Promise<readonly { executionId: number; commandId: number; childExecutionId: number }[]>;
+  parkedOverdue(
+    limit: number,
+  ): Promise<readonly { executionId: number; commandId: number; childExecutionId: number }[]>;
   /** Moves `next_wake_at` (and counts a republish when asked) of open commands; never a status. */
-  postpone(commands: readonly { executionId: number; commandId: number; nextWakeAt: string; republished: boolean }[]): Promise<void>;
+  postpone(
+    commands: readonly { executionId: number; commandId: number; nextWakeAt: string; republished: boolean }[],
+  ): Promise<void>;
   /** Refreshes the hold age of commands still worked on: `heartbeat_at` and `next_wake_at`, where the attempt matches. */
-  touch(holds: readonly { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[]): Promise<void>;
+  touch(
+    holds: readonly { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[],
+  ): Promise<void>;
   execution(executionId: number): Promise<ExecutionRow | null>;
   byIdempotencyKey(path: string, key: string): Promise<ExecutionRow | null>;
   /** Running executions below this one (children, grandchildren …), parents first. */

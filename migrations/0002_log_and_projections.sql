@@ -29,8 +29,8 @@ create table core.event (
   stale boolean not null default false,
   duration double precision check (duration >= 0),
   context jsonb not null default '{}',
-  result jsonb check (
-    jsonb_typeof(result) = 'object' and coalesce(jsonb_typeof(result -> 'status') = 'string', false)
+  result jsonb constraint event_result check (
+    result is null or jsonb_typeof(result) = 'object' and coalesce(jsonb_typeof(result -> 'status') = 'string', false)
     and result - array['status', 'context', 'reference'] = '{}'),
   error text,
   meta jsonb not null default '{}',

@@ -1,0 +1,164 @@
+/**
+ * Reads of the engine about commands, and the two writes that never change a status: when to look again. Those writes
+ * skip rows that a commit holds at that moment; the commit says when to look again itself.
+ */
+import type { CommandHint, CommandRow } from '../../actors/ports.ts';
+import { lookUp } from './load.ts';
+import type { Pipeline } from './pipeline.ts';
+import { COMMAND_COLUMNS, HELD, HINT_COLUMNS, OPEN } from './rows.ts';
+
+export interface ParkedCommand {
+  readonly executionId: number;
+  readonly commandId: number;
+  readonly childExecutionId: number;
+}
+
+export async function commandById(pipeline: Pipeline, commandId: number): Promise<CommandRow | null> {
+  const rows = await lookUp<CommandRow>(pipeline, 'command_by_id', COMMAND_BY_ID, [commandId]);
+  return rows[0] ?? null;
+}
+
+/** Open commands granted to this worker under this claim, oldest first. */
+export function commandsClaimedBy(pipeline: Pipeline, claimId: string, workerId: string): Promise<CommandRow[]> {
+  return lookUp(pipeline, 'commands_claimed_by', CLAIMED_BY, [claimId, workerId]);
+}
+
+export function pendingCommands(pipeline: Pipeline, pools: readonly string[], limit: number): Promise<CommandHint[]> {
+  return lookUp(pipeline, 'pending_commands', PENDING, [pools, limit]);
+}
+
+/** By the database's clock. */
+export function overdueCommands(pipeline: Pipeline, limit: number): Promise<CommandHint[]> {
+  return lookUp(pipeline, 'overdue_commands', OVERDUE, [limit]);
+}
+
+export function commandsHeldBy(pipeline: Pipeline, workerId: string): Promise<CommandHint[]> {
+  return lookUp(pipeline, 'commands_held_by', HELD_BY, [workerId]);
+}
+
+export async function earliestWake(pipeline: Pipeline): Promise<string | null> {
+  const rows = await lookUp<{ at: string | null }>(pipeline, 'earliest_wake', EARLIEST_WAKE, []);
+  return rows[0]?.at ?? null;
+}
+
+/** Parked on one of these children; without an argument, on a child that has ended. */
+export function parkedCommands(pipeline: Pipeline, childIds?: readonly number[]): Promise<ParkedCommand[]> {
+  return childIds === undefined
+    ? lookUp(pipeline, 'parked_on_ended', PARKED_ON_ENDED, [])
+    : lookUp(pipeline, 'parked_on', PARKED_ON, [childIds]);
+}
+
+export function parkedOverdue(pipeline: Pipeline, limit: number): Promise<ParkedCommand[]> {
+  return lookUp(pipeline, 'parked_overdue', PARKED_OVERDUE, [limit]);
+}
+
+export async function postponeCommands(
+  pipeline: Pipeline,
+  commands: readonly { executionId: number; commandId: number; nextWakeAt: string; republished: boolean }[],
+): Promise<void> {
+  if (commands.length > 0) await lookUp(pipeline, 'postpone', POSTPONE, [JSON.stringify(commands)]);
+}
+
+export async function touchCommands(
+  pipeline: Pipeline,
+  holds: readonly { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[],
+): Promise<void> {
+  if (holds.length > 0) await lookUp(pipeline, 'touch', TOUCH, [JSON.stringify(holds)]);
+}
+
+const COMMAND_BY_ID = `select ${COMMAND_COLUMNS} from core.command where command_id = $1`;
+
+const CLAIMED_BY = `
+select ${COMMAND_COLUMNS}
+from core.command
+where worker_id = $2 and claim_id = $1 and ${HELD}
+order by command_id`;
+
+const PENDING = `
+select chosen.*
+from (select distinct name from unnest($1::text[]) as name) as wanted
+  cross join lateral (
+    select ${HINT_COLUMNS}
+    from core.command
+    where status = 'PENDING' and pool = wanted.name
+    order by priority desc, command_id
+    limit $2
+  ) as chosen
+order by priority desc, "commandId"
+limit $2`;
+
+const OVERDUE = `
+(
+  select ${HINT_COLUMNS}
+  from core.command
+  where ${OPEN} and ${HELD} and parked_on is null and next_wake_at <= now()
+  order by next_wake_at
+  limit $1
+)
+union all
+(
+  select ${HINT_COLUMNS}
+  from core.command
+  where ${OPEN} and status = 'PENDING' and next_wake_at <= now()
+  order by next_wake_at
+  limit $1
+)
+limit $1`;
+
+const HELD_BY = `
+select ${HINT_COLUMNS}
+from core.command
+where worker_id = $1 and ${HELD}
+order by command_id`;
+
+const EARLIEST_WAKE = `select min(next_wake_at) as at from core.command where ${OPEN}`;
+
+const PARKED_ON = `
+select execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"
+from core.command
+where parked_on = any($1::bigint[]) and parked_on is not null
+order by command_id`;
+
+const PARKED_ON_ENDED = `
+select command.execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"
+from core.command join core.execution as child on child.execution_id = command.parked_on
+where parked_on is not null and child.status <> 'running'
+order by command_id`;
+
+const PARKED_OVERDUE = `
+select execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"
+from core.command
+where parked_on is not null and ${OPEN} and next_wake_at <= now()
+order by next_wake_at
+limit $1`;
+
+const POSTPONE = `
+with chosen as (
+  select command.execution_id, command.command_id, change."nextWakeAt", change.republished
+  from json_to_recordset($1::json) as change ("executionId" bigint, "commandId" bigint, "nextWakeAt" timestamptz,
+      republished boolean)
+    join core.command on command.execution_id = change."executionId" and command.command_id = change."commandId"
+  where ${OPEN}
+  for update of command skip locked
+)
+update core.command
+set next_wake_at = chosen."nextWakeAt",
+  republished_at = case when chosen.republished then clock_timestamp() else command.republished_at end,
+  republish_count = command.republish_count + case when chosen.republished then 1 else 0 end,
+  updated_at = clock_timestamp()
+from chosen
+where command.execution_id = chosen.execution_id and command.command_id = chosen.command_id`;
+
+const TOUCH = `
+with chosen as (
+  select command.execution_id, command.command_id, hold."nextWakeAt"
+  from json_to_recordset($1::json) as hold ("executionId" bigint, "commandId" bigint, attempt int,
+      "nextWakeAt" timestamptz)
+    join core.command on command.execution_id = hold."executionId" and command.command_id = hold."commandId"
+  where ${HELD} and command.attempt = hold.attempt
+  for update of command skip locked
+)
+update core.command
+set next_wake_at = chosen."nextWakeAt", heartbeat_at = clock_timestamp(), updated_at = clock_timestamp()
+from chosen
+where command.execution_id = chosen.execution_id and command.command_id = chosen.command_id`;

@@ -1,0 +1,210 @@
+/**
+ * The one write path of the engine: a flush as one transaction in one network write. The number of statements does not
+ * depend on the number of rows; each takes one JSON text whose keys are the names of the port, so nothing is mapped on
+ * the way out. Locks come first, in ascending order, and belong to the transaction.
+ *
+ * Nobody waits between statements, so what must hold is checked by the database: `core.require_all` ends the
+ * transaction when a head is not at the event the turns were computed from, and then nothing is written.
+ */
+import pg from 'pg';
+import { DuplicateKeyError, type Flush, type HeadChange, StaleError, UnavailableError } from '../../actors/ports.ts';
+import type { Pipeline, Statement } from './pipeline.ts';
+
+const BEGIN: Statement = { name: 'begin', text: 'begin', values: [] };
+const COMMIT: Statement = { name: 'commit', text: 'commit', values: [] };
+const STALE_HEAD = 'CB001';
+const MISSING_COMMAND = 'CB002';
+
+/** Throws StaleError, DuplicateKeyError, UnavailableError (outcome unknown), or what the database refused. */
+export async function commitFlush(pipeline: Pipeline, flush: Flush): Promise<void> {
+  const statements = [BEGIN, ...statementsOf(flush), COMMIT];
+  try {
+    const results = await pipeline.send(statements);
+    // An aborted transaction answers a commit with ROLLBACK; that is not a failure of the protocol's.
+    if (results.at(-1)?.command !== 'COMMIT') throw new UnavailableError();
+  } catch (error) {
+    throw explained(error, flush);
+  }
+}
+
+/** The statements between begin and commit; those without rows are left out, none is ever repeated. */
+export function statementsOf(flush: Flush): readonly Statement[] {
+  const statements: Statement[] = [];
+  const add = (name: string, text: string, rows: readonly unknown[], values: () => readonly unknown[]) => {
+    if (rows.length > 0) statements.push({ name, text, values: values() });
+  };
+  add('lock', LOCK, flush.locks, () => [flush.locks]);
+  add('start', INSERT_EXECUTIONS, flush.started, () => [JSON.stringify(flush.started)]);
+  add('append', INSERT_EVENTS, flush.events, () => [JSON.stringify(flush.events)]);
+  add('issue', INSERT_COMMANDS, flush.issued, () => [JSON.stringify(flush.issued)]);
+  add('keep', INSERT_RESULTS, flush.results, () => [JSON.stringify(flush.results)]);
+  add('change', UPDATE_COMMANDS, flush.commands, () => [
+    JSON.stringify(flush.commands),
+    flush.commands.map((change) => change.commandId),
+  ]);
+  add('head', UPDATE_HEADS, flush.heads, () => [
+    JSON.stringify(flush.heads.map(flatHead)),
+    flush.heads.map((head) => head.executionId),
+  ]);
+  return statements;
+}
+
+function flatHead(head: HeadChange) {
+  const { end, snapshot } = head;
+  return {
+    ...head,
+    end: undefined,
+    snapshot: undefined,
+    ...end,
+    state:
+      snapshot === null
+        ? null
+        : { value: snapshot.value, context: snapshot.context, through_event_id: snapshot.throughEventId },
+    machineVersion: snapshot?.machineVersion ?? null,
+  };
+}
+
+function explained(error: unknown, flush: Flush): unknown {
+  if (!(error instanceof pg.DatabaseError)) return error;
+  if (error.code === STALE_HEAD) return new StaleError(idsIn(error.detail ?? '', flush), { cause: error });
+  if (error.code !== '23505') return error;
+  const detail = error.detail ?? '';
+  if (error.table?.startsWith('event') && /\(execution_id(, event_id)?\)=/.test(detail)) {
+    const key = /=\((\d+)/.exec(detail)?.[1] ?? '';
+    return new StaleError(idsIn(key, flush), { cause: error });
+  }
+  if (error.constraint === 'execution_idempotency') {
+    const row = flush.started.find((one) => detail.includes(`=(${one.path}, ${one.idempotencyKey})`));
+    return new DuplicateKeyError(row?.executionId ?? null, { cause: error });
+  }
+  return error;
+}
+
+/** The executions the database named, or all of the flush. */
+function idsIn(text: string, flush: Flush): readonly number[] {
+  const named = text.split(',').map(Number);
+  return named.every((id) => id > 0) ? named : flush.locks;
+}
+
+const LOCK = `
+select pg_advisory_xact_lock(hashtextextended('core.execution', id)) from unnest($1::bigint[]) as id`;
+
+const INSERT_EVENTS = `
+insert into core.event (execution_id, event_id, cause_id, catalog_id, event_type, status, node_id, node_name, node_type,
+  parent_event_id, parent_execution_id, command_id, attempt, worker_id, report_id, report_seq, closes, stale, duration,
+  context, result, error, meta, engine_version, created_at)
+select "executionId", "eventId", "causeId", "catalogId", type, status, "nodeId", "nodeName", "nodeType",
+  "parentEventId", "parentExecutionId", "commandId", attempt, "workerId", "reportId", "reportSeq", closes, stale, duration,
+  context, result, error, meta, "engineVersion", at
+from json_to_recordset($1::json) as event ("executionId" bigint, "eventId" bigint, "causeId" bigint, "catalogId" bigint,
+  type text, status text, "nodeId" text, "nodeName" text, "nodeType" text, "parentEventId" bigint,
+  "parentExecutionId" bigint, "commandId" bigint, attempt int, "workerId" text, "reportId" text, "reportSeq" int,
+  closes boolean, stale boolean, duration double precision, context jsonb, result jsonb, error text, meta jsonb,
+  "engineVersion" int, at timestamptz)`;
+
+const INSERT_EXECUTIONS = `
+insert into core.execution (execution_id, root_execution_id, parent_execution_id, parent_command_id, parent_event_id,
+  rerun_of, catalog_id, path, version, kind, pool, priority, status, workload, result, result_ref, error, error_detail,
+  progress_detail, current_step, progress, last_event_id, handled_through, last_event_type, last_node_name,
+  engine_version, machine_version, open_commands, next_wake_at, start_time, end_time, idempotency_key, request_hash,
+  labels, trace, created_by)
+select "executionId", "rootExecutionId", "parentExecutionId", "parentCommandId", "parentEventId",
+  "rerunOf", "catalogId", path, version, kind, pool, priority, status, workload, result, "resultRef", error, "errorDetail",
+  "progressDetail", "currentStep", progress, "lastEventId", "handledThrough", "lastEventType", "lastNodeName",
+  "engineVersion", "machineVersion", "openCommands", "nextWakeAt", "startTime", "endTime", "idempotencyKey",
+  decode("requestHash", 'hex'), labels, trace, "createdBy"
+from json_to_recordset($1::json) as execution ("executionId" bigint, "rootExecutionId" bigint,
+  "parentExecutionId" bigint, "parentCommandId" bigint, "parentEventId" bigint, "rerunOf" bigint, "catalogId" bigint,
+  path text, version int, kind text, pool text, priority smallint, status text, workload jsonb, result jsonb,
+  "resultRef" text, error text, "errorDetail" jsonb, "progressDetail" jsonb, "currentStep" text, progress smallint,
+  "lastEventId" bigint, "handledThrough" bigint, "lastEventType" text, "lastNodeName" text, "engineVersion" int,
+  "machineVersion" int, "openCommands" int, "nextWakeAt" timestamptz, "startTime" timestamptz, "endTime" timestamptz,
+  "idempotencyKey" text, "requestHash" text, labels jsonb, trace text, "createdBy" text)`;
+
+const INSERT_COMMANDS = `
+insert into core.command (execution_id, command_id, event_id, catalog_id, command_key, step_name, tool_kind, pool,
+  activation, iteration_index, status, attempt, max_attempts, priority, worker_id, claim_id, claimed_at, started_at,
+  heartbeat_at, completed_at, parked_on, next_wake_at, republished_at, republish_count, context, context_ref, error,
+  latest_event_id, meta, created_at)
+select "executionId", "commandId", "eventId", "catalogId", "commandKey", "stepName", "toolKind", pool,
+  activation, "iterationIndex", status, attempt, "maxAttempts", priority, "workerId", "claimId", "claimedAt", "startedAt",
+  "heartbeatAt", "completedAt", "parkedOn", "nextWakeAt", "republishedAt", "republishCount", context, "contextRef", error,
+  "latestEventId", meta, "createdAt"
+from json_to_recordset($1::json) as command ("executionId" bigint, "commandId" bigint, "eventId" bigint,
+  "catalogId" bigint, "commandKey" text, "stepName" text, "toolKind" text, pool text, activation int,
+  "iterationIndex" int, status text, attempt int, "maxAttempts" int, priority smallint, "workerId" text, "claimId" text,
+  "claimedAt" timestamptz, "startedAt" timestamptz, "heartbeatAt" timestamptz, "completedAt" timestamptz,
+  "parkedOn" bigint, "nextWakeAt" timestamptz, "republishedAt" timestamptz, "republishCount" int, context jsonb,
+  "contextRef" text, error text, "latestEventId" bigint, meta jsonb, "createdAt" timestamptz)`;
+
+// The same bytes under the same name are one result when a worker stores them (api 2.12.1). Here each row has been
+// named by an event already, so a repetition is kept under a name of its own.
+const INSERT_RESULTS = `
+with fresh as (
+  select *, row_number() over (partition by "executionId", name, sha256 order by "resultId") as occurrence
+  from json_to_recordset($1::json) as result ("executionId" bigint, "resultId" bigint, ref text, name text,
+    "commandId" bigint, scope text, store text, data text, bytes bigint, sha256 text, "mediaType" text, summary jsonb,
+    "expiresAt" timestamptz)
+)
+insert into core.result (execution_id, result_id, ref, name, command_id, scope, store, data, bytes, sha256, media_type,
+  summary, expires_at)
+select "executionId", "resultId", ref,
+  case when occurrence = 1 and not exists (
+      select from core.result as present
+      where present.execution_id = fresh."executionId" and present.name = fresh.name and present.sha256 = fresh.sha256)
+    then name else name || '#' || "resultId" end,
+  "commandId", scope, store, convert_to(data, 'UTF8'), bytes, sha256, "mediaType", summary, "expiresAt"
+from fresh`;
+
+const UPDATE_COMMANDS = `
+with written as (
+  update core.command as command
+  set status = change.status, attempt = change.attempt, worker_id = change."workerId", claim_id = change."claimId",
+    claimed_at = change."claimedAt", started_at = change."startedAt", completed_at = change."completedAt",
+    parked_on = change."parkedOn", next_wake_at = change."nextWakeAt", error = change.error,
+    latest_event_id = change."latestEventId", updated_at = clock_timestamp()
+  from json_to_recordset($1::json) as change ("executionId" bigint, "commandId" bigint, status text, attempt int,
+    "workerId" text, "claimId" text, "claimedAt" timestamptz, "startedAt" timestamptz, "completedAt" timestamptz,
+    "parkedOn" bigint, "nextWakeAt" timestamptz, error text, "latestEventId" bigint)
+  where command.execution_id = change."executionId" and command.command_id = change."commandId"
+  returning command.command_id
+)
+select core.require_all($2::bigint[], array(select command_id from written), '${MISSING_COMMAND}')`;
+
+const UPDATE_HEADS = `
+with written as (
+  update core.execution as execution
+  set last_event_id = head."lastEventId", handled_through = head."handledThrough",
+    last_event_type = case when head.late then execution.last_event_type else head."lastEventType" end,
+    last_node_name = case when head.late then execution.last_node_name else head."lastNodeName" end,
+    current_step = case when head.late then execution.current_step else head."currentStep" end,
+    progress = case when head.late then execution.progress else head.progress end,
+    open_commands = case when head.late then execution.open_commands else head."openCommands" end,
+    next_wake_at = case when head.late then execution.next_wake_at else head."nextWakeAt" end,
+    status = coalesce(head.status, execution.status), result = coalesce(head.result, execution.result),
+    result_ref = coalesce(head."resultRef", execution.result_ref), error = coalesce(head.error, execution.error),
+    error_detail = coalesce(head."errorDetail", execution.error_detail),
+    progress_detail = coalesce(head."progressDetail", execution.progress_detail),
+    end_time = coalesce(head."endTime", execution.end_time), state = coalesce(head.state, execution.state),
+    machine_version = coalesce(head."machineVersion", execution.machine_version), updated_at = clock_timestamp()
+  from json_to_recordset($1::json) as head ("executionId" bigint, "expectedLastEventId" bigint, "lastEventId" bigint,
+    "handledThrough" bigint, "lastEventType" text, "lastNodeName" text, "currentStep" text, progress smallint,
+    "openCommands" int, "nextWakeAt" timestamptz, late boolean, status text, result jsonb, "resultRef" text, error text,
+    "errorDetail" jsonb, "progressDetail" jsonb, "endTime" timestamptz, state jsonb, "machineVersion" int)
+  where execution.execution_id = head."executionId" and execution.last_event_id = head."expectedLastEventId"
+  returning execution.execution_id
+)
+select core.require_all($2::bigint[], array(select execution_id from written), '${STALE_HEAD}')`;
+
+/** An empty flush with every statement; run once on a new connection it parses and plans them before they are needed. */
+export const REHEARSAL: readonly Statement[] = [
+  BEGIN,
+  { name: 'lock', text: LOCK, values: [[]] },
+  { name: 'start', text: INSERT_EXECUTIONS, values: ['[]'] },
+  { name: 'append', text: INSERT_EVENTS, values: ['[]'] },
+  { name: 'issue', text: INSERT_COMMANDS, values: ['[]'] },
+  { name: 'keep', text: INSERT_RESULTS, values: ['[]'] },
+  { name: 'change', text: UPDATE_COMMANDS, values: ['[]', []] },
+  { name: 'head', text: UPDATE_HEADS, values: ['[]', []] },
+  COMMIT,
+];

@@ -1,0 +1,30 @@
+/**
+ * Which failures mean "the database is not there" and which mean "the database said no". The first become
+ * UnavailableError: the outcome of what was asked is unknown or nothing happened, and asking again is right.
+ */
+import pg from 'pg';
+import { UnavailableError } from '../../actors/ports.ts';
+
+/** Lost sessions, shutdown, too little of something, time limits, and losers of a deadlock. */
+const TRANSIENT = /^(08...|53...|57P..|57014|55P03|40001|40P01|25P03|25P04|58030)$/;
+const LOST =
+  /^(Connection terminated|Query read timeout|timeout expired|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Connection ended)/;
+
+/** The error to throw for what `pg` rejected with. */
+export function refined(error: unknown): unknown {
+  if (error instanceof UnavailableError) return error;
+  if (error instanceof pg.DatabaseError) {
+    return TRANSIENT.test(error.code ?? '') ? new UnavailableError('db_unavailable', { cause: error }) : error;
+  }
+  if (error instanceof Error && (isSystemError(error) || LOST.test(error.message))) {
+    return new UnavailableError('db_unavailable', { cause: error });
+  }
+  return error;
+}
+
+function isSystemError(error: Error): boolean {
+  return (
+    'syscall' in error ||
+    (error instanceof AggregateError && error.errors.some((inner) => inner instanceof Error && isSystemError(inner)))
+  );
+}

@@ -1,0 +1,93 @@
+/**
+ * One connection on which many statements may be under way: they leave in one write and are answered in order, so a
+ * transaction of eight statements costs one round trip. Statements sent together stay together. After an error the
+ * rest still runs inside the aborted transaction; the sender sees that from the first rejection.
+ *
+ * A broken connection fails what was under way and is replaced by the next use.
+ */
+import { Socket } from 'node:net';
+import pg from 'pg';
+import type { Log } from '../../actors/ports.ts';
+import { UnavailableError } from '../../actors/ports.ts';
+import { refined } from './failure.ts';
+import { PINNED_PLANS, sessionConfig } from './session.ts';
+
+export interface Statement {
+  /** Name of the prepared statement; one name, one text. */
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+export interface Pipeline {
+  /** Sends all in one write; the answers in order. Throws the first failure when all have been answered. */
+  send(statements: readonly Statement[]): Promise<readonly pg.QueryResult[]>;
+  close(): Promise<void>;
+}
+
+const CONNECT_WITHIN_MS = 5_000;
+/** Beyond the statement time-out of the server: then the network is gone, not the server slow. */
+const ANSWER_WITHIN_MS = 40_000;
+
+interface Session {
+  readonly client: pg.Client;
+  readonly socket: Socket;
+}
+
+/** `rehearsal` is run once on each new connection, so that its statements are parsed and planned before they count. */
+export function createPipeline(url: string, part: string, log: Log, rehearsal: readonly Statement[] = []): Pipeline {
+  let session: Promise<Session> | null = null;
+  let closed = false;
+
+  function current(): Promise<Session> {
+    if (closed) return Promise.reject(new UnavailableError());
+    session ??= open().catch((error: unknown) => {
+      session = null;
+      throw refined(error);
+    });
+    return session;
+  }
+
+  async function open(): Promise<Session> {
+    const socket = new Socket();
+    const client = new pg.Client({
+      ...sessionConfig(url, part, PINNED_PLANS),
+      connectionTimeoutMillis: CONNECT_WITHIN_MS,
+      pipeline: true,
+      stream: () => socket,
+    });
+    client.on('error', (error) => log.warn('A database connection broke', { part, error }));
+    client.once('end', () => {
+      session = null;
+    });
+    await client.connect();
+    // Fails on a schema that is not migrated yet, and then only costs the head start.
+    await Promise.allSettled(
+      rehearsal.map(({ name, text, values }) => client.query({ name, text, values: [...values] })),
+    );
+    return { client, socket };
+  }
+
+  return {
+    async send(statements) {
+      const { client, socket } = await current();
+      const timer = setTimeout(() => socket.destroy(), ANSWER_WITHIN_MS);
+      socket.cork();
+      const answers = statements.map(({ name, text, values }) => client.query({ name, text, values: [...values] }));
+      socket.uncork();
+      const settled = await Promise.allSettled(answers);
+      clearTimeout(timer);
+      const results: pg.QueryResult[] = [];
+      for (const answer of settled) {
+        if (answer.status === 'rejected') throw refined(answer.reason);
+        results.push(answer.value);
+      }
+      return results;
+    },
+    async close() {
+      closed = true;
+      const open = await session?.catch(() => null);
+      await open?.client.end();
+    },
+  };
+}

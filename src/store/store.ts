@@ -1,0 +1,73 @@
+/**
+ * The Store of the actors on PostgreSQL. Commits alternate between two connections, so that a second flush can be on
+ * its way while one is being written; the caller sees to it that two such flushes touch different executions. Reads of
+ * the engine share a third connection.
+ */
+import type { Store } from '../../actors/ports.ts';
+import {
+  commandById,
+  commandsClaimedBy,
+  commandsHeldBy,
+  earliestWake,
+  overdueCommands,
+  parkedCommands,
+  parkedOverdue,
+  pendingCommands,
+  postponeCommands,
+  touchCommands,
+} from './commands.ts';
+import { commitFlush } from './commit.ts';
+import {
+  eventsByNumber,
+  eventsOfCommand,
+  executionById,
+  executionByKey,
+  executionsWithInbox,
+  iterationEvents,
+  loadExecutions,
+  payloadOf,
+  reportedEvents,
+  runningDescendants,
+  runningSince,
+} from './load.ts';
+import type { Database } from './pool.ts';
+
+export function createStore(database: Database): Store {
+  const { commits, lookups } = database.hot;
+  const inFlight = commits.map(() => 0);
+
+  return {
+    async commit(flush) {
+      const lane = inFlight.indexOf(Math.min(...inFlight));
+      const pipeline = commits[lane];
+      if (pipeline === undefined) throw new Error('a database has commit connections');
+      inFlight[lane] = (inFlight[lane] ?? 0) + 1;
+      try {
+        await commitFlush(pipeline, flush);
+      } finally {
+        inFlight[lane] = (inFlight[lane] ?? 1) - 1;
+      }
+    },
+    load: (executionIds) => loadExecutions(lookups, executionIds),
+    events: (executionId, eventIds) => eventsByNumber(lookups, executionId, eventIds),
+    iterations: (executionId, step, activation) => iterationEvents(lookups, executionId, step, activation),
+    reported: (executionId, reportIds) => reportedEvents(lookups, executionId, reportIds),
+    commandEvents: (executionId, commandId) => eventsOfCommand(lookups, executionId, commandId),
+    command: (commandId) => commandById(lookups, commandId),
+    commandsClaimedBy: (claimId, workerId) => commandsClaimedBy(lookups, claimId, workerId),
+    pending: (pools, limit) => pendingCommands(lookups, pools, limit),
+    overdue: (limit) => overdueCommands(lookups, limit),
+    heldBy: (workerId) => commandsHeldBy(lookups, workerId),
+    nextWakeAt: () => earliestWake(lookups),
+    parked: (childIds) => parkedCommands(lookups, childIds),
+    parkedOverdue: (limit) => parkedOverdue(lookups, limit),
+    postpone: (commands) => postponeCommands(lookups, commands),
+    touch: (holds) => touchCommands(lookups, holds),
+    execution: (executionId) => executionById(lookups, executionId),
+    byIdempotencyKey: (path, key) => executionByKey(lookups, path, key),
+    runningDescendants: (executionId) => runningDescendants(lookups, executionId),
+    runningSince: (before, limit) => runningSince(lookups, before, limit),
+    withInbox: (limit) => executionsWithInbox(lookups, limit),
+    payload: (ref) => payloadOf(lookups, ref),
+  };
+}
