@@ -12,7 +12,7 @@ export type Side = 'server' | 'worker';
 export function checkTemplates(report: Report, subject: Subject, place: Place, side: Side): void {
   const { node } = place;
   if (node.kind === 'scalar') {
-    if (typeof node.json === 'string' && hasComment(node.json)) checkText(report, subject, place, node.json, side);
+    if (typeof node.json === 'string' && hasTemplate(node.json)) checkText(report, subject, place, node.json, side);
     return;
   }
   if (node.kind === 'list') {
@@ -33,7 +33,7 @@ export function checkCondition(report: Report, subject: Subject, place: Place, t
       'mixed_condition',
       subject,
       place,
-      "text outside the braces makes this a text comparison of nothing: put the whole condition inside '{{ }}'",
+      "text outside the braces is not compared, only rendered: put the whole condition inside '{{ }}'",
     );
   }
 }
@@ -47,11 +47,11 @@ function compiled(
   subject: Subject,
   place: Place,
   side: Side,
-  compile: () => { readonly roots: Iterable<string> },
+  compile: () => { readonly roots: readonly string[] },
 ): void {
   try {
     const { roots } = compile();
-    if (side === 'server' && [...roots].includes('keychain')) {
+    if (side === 'server' && roots.includes('keychain')) {
       report.error('template_root', subject, place, "'keychain' is not available here");
     }
   } catch (error) {
@@ -64,10 +64,6 @@ function compiled(
 function isMixed(text: string): boolean {
   if (!text.includes('{{') || text.includes('{%')) return false;
   return text.replace(/\{\{[\s\S]*?\}\}|\{#[\s\S]*?#\}/g, '').trim() !== '';
-}
-
-function hasComment(text: string): boolean {
-  return hasTemplate(text) || text.includes('{#');
 }
 
 function atKey(place: Place): Place {

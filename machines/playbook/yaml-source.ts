@@ -39,8 +39,8 @@ export function readYaml(source: string): YamlReading {
   if (refusal) return { ok: false, text, problems: [refusal] };
   let events: Event[];
   try {
-    // The parser counts the scalar inside as a level of its own.
-    events = parseEvents(text, { maxDepth: YAML_LIMITS.depth + 1 });
+    // The parser counts the scalar inside and a possible key as levels of their own; the tree counts exactly.
+    events = parseEvents(text, { maxDepth: YAML_LIMITS.depth + 2 });
   } catch (error) {
     return { ok: false, text, problems: [parserProblem(text, error)] };
   }
@@ -134,7 +134,7 @@ class TreeBuilder {
     switch (event.type) {
       case EVENT_ID.DOCUMENT:
         this.#documents += 1;
-        if (this.#documents > 1) this.#stop('only one document is allowed', { start: this.#last, end: this.#last });
+        if (this.#documents > 1) this.#stop('only one document is allowed', this.#nextMarker());
         else this.#open('document', 0, null);
         return;
       case EVENT_ID.SEQUENCE:
@@ -183,6 +183,13 @@ class TreeBuilder {
     const anchor = this.#slice(event.anchorStart, event.anchorEnd);
     if (anchor !== null) this.#anchors.set(anchor, measured);
     this.#add(measured);
+  }
+
+  /** Where the next document is announced; its event has no place of its own. */
+  #nextMarker(): Span {
+    const marker = this.#text.slice(this.#last).search(/^---/m);
+    const start = this.#last + Math.max(marker, 0);
+    return { start, end: start + (marker < 0 ? 0 : 3) };
   }
 
   /** An empty value stands at its key, a block scalar at its `|` or `>`. */
