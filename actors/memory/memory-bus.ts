@@ -27,7 +27,13 @@ export function createMemoryExchange(carry: Carry = (deliver) => queueMicrotask(
           const copy = JSON.parse(JSON.stringify(hints)) as readonly JsonMap[];
           carry(
             () => {
-              for (const listener of [...listeners]) listener(topic, copy);
+              for (const listener of [...listeners]) {
+                try {
+                  listener(topic, copy);
+                } catch {
+                  // A listener that fails must not keep others from hearing; hints carry no promise.
+                }
+              }
             },
             topic,
             copy,
