@@ -1,5 +1,5 @@
 /**
- * JSON text to values without silent damage: whole numbers a double cannot hold become their decimal text (as they do
+ * JSON text to values without silent damage: whole numbers a double would print with other digits become their decimal text (as they do
  * from PostgreSQL and Python), numbers beyond a double's range become null. The slow path runs only when the text
  * holds a candidate.
  */
@@ -17,5 +17,5 @@ function keepExact(_key: string, value: unknown, context?: { source?: string }):
   if (!Number.isFinite(value)) return null;
   const source = context?.source;
   if (Number.isSafeInteger(value) || source === undefined || !/^-?\d+$/.test(source)) return value;
-  return BigInt(source) === BigInt(value) ? value : source;
+  return String(value) === source ? value : source;
 }

@@ -7,7 +7,7 @@ import { lookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { type Egress, EgressDenied } from './egress.ts';
 
@@ -188,6 +188,9 @@ async function collect(body: Readable, encoding: string | undefined, maxBytes: n
   return Buffer.concat(chunks, size);
 }
 
+// A body without a byte (HEAD, 304) is no error; a body that was cut is noticed by its length or its chunks.
+const lenient = { finishFlush: constants.Z_SYNC_FLUSH };
+
 function decoders(encoding: string | undefined): Transform[] {
   const names = (encoding ?? '')
     .toLowerCase()
@@ -195,9 +198,9 @@ function decoders(encoding: string | undefined): Transform[] {
     .map((name) => name.trim());
   return names.flatMap((name): Transform[] => {
     if (name === '' || name === 'identity') return [];
-    if (name === 'gzip' || name === 'x-gzip') return [createGunzip()];
-    if (name === 'deflate') return [createInflate()];
-    if (name === 'br') return [createBrotliDecompress()];
+    if (name === 'gzip' || name === 'x-gzip') return [createGunzip(lenient)];
+    if (name === 'deflate') return [createInflate(lenient)];
+    if (name === 'br') return [createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })];
     throw new RequestRefused(`the answer has the unknown content encoding ${name.slice(0, 40)}`);
   });
 }

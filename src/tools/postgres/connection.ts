@@ -50,11 +50,14 @@ function readUrl(text: string | undefined): JsonMap {
   if (text === undefined || text === '') return {};
   if (!/^postgres(?:ql)?:\/\//.test(text)) return readKeywords(text);
   // The problem is told without the text, which holds a password.
-  if (!URL.canParse(text)) throw new FieldProblem(`field 'connection_string' cannot be read`);
-  const url = new URL(text);
+  // `user@/database?host=/folder` names a socket; URLs need a host, so it gets one that the query replaces.
+  const hosted = text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)(?=[/?]|$)/, '$1socket.invalid');
+  if (!URL.canParse(hosted)) throw new FieldProblem(`field 'connection_string' cannot be read`);
+  const url = new URL(hosted);
+  const host = decoded(url.hostname).replace(/^\[(.*)\]$/, '$1');
   const pairs: [string, string][] = [
-    ['host', url.searchParams.get('host') ?? decoded(url.hostname).replace(/^\[(.*)\]$/, '$1')],
-    ['port', url.port],
+    ['host', url.searchParams.get('host') ?? (host === 'socket.invalid' ? 'localhost' : host)],
+    ['port', url.searchParams.get('port') ?? url.port],
     ['user', decoded(url.username)],
     ['password', decoded(url.password)],
     ['database', decoded(url.pathname.slice(1))],

@@ -16,7 +16,8 @@ export interface Pools {
 const maxPools = 16;
 const connectionsPerPool = 10;
 const idleMs = 10_000;
-const connectMs = 10_000;
+// Waiting for a busy pool counts, too.
+const connectMs = 30_000;
 const resetMs = 5_000;
 
 /** Nothing is connected before the first `take`. */

@@ -164,6 +164,11 @@ function explain(error: unknown, config: ConnectionConfig, where: string, index?
     ...said('table'),
     ...said('column'),
   };
+  // The driver refuses to feed a COPY; the server tells that as a cancelled query, which would look like a timeout.
+  if (error.message.startsWith('COPY from stdin failed'))
+    return failure('config', error.code, `COPY from stdin is not supported${where}`, {
+      pg: { code: error.code, sqlstate: error.code },
+    });
   return databaseFailure(error.code, withoutPassword(error.message, config) + where, { details });
 }
 

@@ -66,10 +66,7 @@ export function readNumeric(value: string): Json {
   // Up to 15 significant digits always survive the way through a double.
   const digits = canonical.replace(/^-?0\.0*|[-.]/g, '').length;
   if (digits <= 15) return Number.isFinite(number) ? number : value;
-  const printed = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(number));
-  if (printed === null) return value;
-  if (fraction.replace(/0+$/, '') === '') return BigInt(number) === BigInt(sign + whole) ? number : value;
-  return canonicalDecimal(printed[1] ?? '', printed[2] ?? '', printed[3] ?? '') === canonical ? number : value;
+  return String(number) === canonical ? number : value;
 }
 
 function canonicalDecimal(sign: string, whole: string, fraction: string): string {
