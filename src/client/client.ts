@@ -1,0 +1,294 @@
+/**
+ * The service as a caller sees it: one method per call, typed by the schemas of the wire. Reads and calls with a key of
+ * their own are repeated when the server cannot be reached; `exchange` and `claim` are not, because the worker repeats
+ * them itself with the same report and claim ids.
+ */
+import * as v from 'valibot';
+import type { Json, JsonMap } from '../../machines/json.ts';
+import { type ClaimManyAnswer, type ClaimManyBody, claimManyAnswer } from '../wire/claim.ts';
+import { type ExchangeAnswer, type ExchangeBody, exchangeAnswer } from '../wire/exchange.ts';
+import {
+  type DeregisterAnswer,
+  type DeregisterBody,
+  deregisterAnswer,
+  type HeartbeatAnswer,
+  type HeartbeatBody,
+  heartbeatAnswer,
+  type RegisterBody,
+  type RegisterAnswer as WorkerRegisterAnswer,
+  registerAnswer as workerRegisterAnswer,
+} from '../wire/worker.ts';
+import {
+  type CancelAnswer,
+  type CatalogEntryAnswer,
+  type CredentialAnswer,
+  cancelAnswer,
+  catalogEntry,
+  credentialAnswer,
+  type EventRow,
+  type EventsAnswer,
+  type ExecutionAnswer,
+  eventsAnswer,
+  executionAnswer,
+  type HealthAnswer,
+  healthAnswer,
+  type PutResultAnswer,
+  putResultAnswer,
+  type RegisterAnswer,
+  registerAnswer,
+  type StartAnswer,
+  type StatusAnswer,
+  startAnswer,
+  statusAnswer,
+} from './answers.ts';
+import { TransportError } from './errors.ts';
+import { type Call, Transport, type TransportOptions } from './transport.ts';
+
+/** Tries of a call that may be repeated. */
+const TRIES = 4;
+/** The server ends its own waits; this much later an answer counts as lost. Milliseconds. */
+const WAIT_GRACE_MS = 10_000;
+
+export interface StartRequest {
+  readonly path?: string;
+  readonly catalog_id?: number;
+  readonly version?: number | 'latest';
+  readonly resource_kind?: string;
+  readonly workload?: JsonMap;
+  readonly parent_execution_id?: number;
+  readonly parent_command_id?: number;
+  readonly parent_event_id?: number;
+  readonly idempotency_key?: string;
+  readonly execution_pool?: string;
+  readonly priority?: number;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly wait_ms?: number;
+}
+
+export interface EventQuery {
+  readonly page?: number;
+  readonly page_size?: number;
+  /** Exclusive. */
+  readonly since_event_id?: number;
+  readonly event_type?: readonly string[];
+  readonly step?: string;
+  readonly command_id?: number;
+  readonly order?: 'asc' | 'desc';
+}
+
+export interface ExecutionQuery {
+  readonly page?: number;
+  readonly page_size?: number;
+  readonly status?: readonly string[];
+  readonly path?: string;
+  readonly order?: string;
+}
+
+export interface PutResultRequest {
+  readonly name: string;
+  readonly data: Json;
+  readonly scope?: string;
+  readonly source_step?: string;
+  readonly media_type?: string;
+  readonly command_id?: number;
+  readonly attempt?: number;
+  readonly select?: readonly { readonly path: string; readonly as: string }[];
+}
+
+interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export class CallboardClient {
+  readonly #transport: Transport;
+
+  constructor(options: TransportOptions) {
+    this.#transport = new Transport(options);
+  }
+
+  /** Ends all connections; open calls fail with TransportError. */
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  // ---------------------------------------------------------------- service, catalog
+
+  health(options: CallOptions = {}): Promise<HealthAnswer> {
+    return this.#ask(healthAnswer, { method: 'GET', path: '/api/health', ...options });
+  }
+
+  register(
+    content: string,
+    options: { path?: string; resourceType?: string; ifChanged?: boolean } & CallOptions = {},
+  ): Promise<RegisterAnswer> {
+    const { path, resourceType: resource_type, ifChanged: if_changed, ...rest } = options;
+    const body = {
+      content,
+      ...(path && { path }),
+      ...(resource_type && { resource_type }),
+      ...(if_changed && { if_changed }),
+    };
+    return this.#ask(registerAnswer, { method: 'POST', path: '/api/catalog/register', body, ...rest });
+  }
+
+  catalogList(query: { q?: string; kind?: string } = {}, options: CallOptions = {}): Promise<CatalogEntryAnswer[]> {
+    const path = '/api/catalog/playbooks';
+    return this.#ask(v.array(catalogEntry), { method: 'GET', path, query, tries: TRIES, ...options });
+  }
+
+  catalogGet(
+    path: string,
+    version: number | 'latest' = 'latest',
+    options: CallOptions = {},
+  ): Promise<CatalogEntryAnswer> {
+    const place = `/api/catalog/playbook/${path.split('/').map(encodeURIComponent).join('/')}`;
+    return this.#ask(catalogEntry, { method: 'GET', path: place, query: { version }, tries: TRIES, ...options });
+  }
+
+  // ---------------------------------------------------------------- executions
+
+  /** Repeated only with an `idempotency_key`: without one a lost answer may have started an execution. */
+  execute(request: StartRequest, options: CallOptions = {}): Promise<StartAnswer> {
+    return this.#ask(startAnswer, {
+      method: 'POST',
+      path: '/api/execute',
+      body: request,
+      timeoutMs: (request.wait_ms ?? 25_000) + WAIT_GRACE_MS,
+      tries: request.idempotency_key === undefined ? 1 : TRIES,
+      ...options,
+    });
+  }
+
+  /** The older start call with its own answer (api 2.3.2). */
+  run(path: string, payload: JsonMap = {}, options: CallOptions = {}): Promise<StartAnswer> {
+    const call: Call = { method: 'POST', path: '/api/run/playbook', body: { path, payload }, ...options };
+    return this.#ask(startAnswer, call);
+  }
+
+  execution(executionId: number, options: CallOptions = {}): Promise<ExecutionAnswer> {
+    return this.#ask(executionAnswer, {
+      method: 'GET',
+      path: `/api/executions/${executionId}`,
+      query: { include_events: false },
+      tries: TRIES,
+      ...options,
+    });
+  }
+
+  executionStatus(executionId: number, options: CallOptions = {}): Promise<StatusAnswer> {
+    const path = `/api/executions/${executionId}/status`;
+    return this.#ask(statusAnswer, { method: 'GET', path, tries: TRIES, ...options });
+  }
+
+  executions(query: ExecutionQuery = {}, options: CallOptions = {}): Promise<ExecutionAnswer[]> {
+    const call: Call = { method: 'GET', path: '/api/executions', query: { ...query }, tries: TRIES, ...options };
+    return this.#ask(v.array(executionAnswer), call);
+  }
+
+  /** One page of the log. */
+  events(executionId: number, query: EventQuery = {}, options: CallOptions = {}): Promise<EventsAnswer> {
+    return this.#ask(eventsAnswer, {
+      method: 'GET',
+      path: `/api/executions/${executionId}/events`,
+      query: { order: 'asc', ...query },
+      tries: TRIES,
+      ...options,
+    });
+  }
+
+  /** Every event after `since`, oldest first. */
+  async *eventsSince(executionId: number, since = 0, options: CallOptions = {}): AsyncGenerator<EventRow> {
+    for (let last = since; ; ) {
+      const page = await this.events(executionId, { since_event_id: last, page_size: 500, order: 'asc' }, options);
+      yield* page.events;
+      const newest = page.events.at(-1)?.event_id;
+      if (newest === undefined || page.events.length < 500) return;
+      last = newest;
+    }
+  }
+
+  cancel(
+    executionId: number,
+    request: { reason?: string; cascade?: boolean } = {},
+    options: CallOptions = {},
+  ): Promise<CancelAnswer> {
+    const path = `/api/executions/${executionId}/cancel`;
+    return this.#ask(cancelAnswer, { method: 'POST', path, body: request, tries: TRIES, ...options });
+  }
+
+  // ---------------------------------------------------------------- the worker protocol
+
+  workerRegister(request: RegisterBody, options: CallOptions = {}): Promise<WorkerRegisterAnswer> {
+    const path = '/api/worker/pool/register';
+    return this.#ask(workerRegisterAnswer, { method: 'POST', path, body: request, ...options });
+  }
+
+  workerHeartbeat(request: HeartbeatBody, options: CallOptions = {}): Promise<HeartbeatAnswer> {
+    const path = '/api/worker/pool/heartbeat';
+    return this.#ask(heartbeatAnswer, { method: 'POST', path, body: request, ...options });
+  }
+
+  workerDeregister(request: DeregisterBody, options: CallOptions = {}): Promise<DeregisterAnswer> {
+    const path = '/api/worker/pool/deregister';
+    return this.#ask(deregisterAnswer, { method: 'POST', path, body: request, ...options });
+  }
+
+  exchange(request: ExchangeBody, options: CallOptions = {}): Promise<ExchangeAnswer> {
+    return this.#ask(exchangeAnswer, {
+      method: 'POST',
+      path: '/api/worker/exchange',
+      body: request,
+      timeoutMs: (request.claim?.wait_ms ?? 0) + WAIT_GRACE_MS,
+      ...options,
+    });
+  }
+
+  claim(request: ClaimManyBody, options: CallOptions = {}): Promise<ClaimManyAnswer> {
+    return this.#ask(claimManyAnswer, {
+      method: 'POST',
+      path: '/api/commands/claim',
+      body: request,
+      timeoutMs: (request.wait_ms ?? 0) + WAIT_GRACE_MS,
+      ...options,
+    });
+  }
+
+  // ---------------------------------------------------------------- credentials, results
+
+  /** `withData` decrypts; the names of the reader go into the audit. */
+  credential(
+    name: string,
+    withData = false,
+    options: { executionId?: number; workerId?: string; tries?: number } & CallOptions = {},
+  ): Promise<CredentialAnswer> {
+    const { executionId: execution_id, workerId: worker_id, tries = TRIES, ...rest } = options;
+    const query = { include_data: withData, execution_id, worker_id };
+    const path = `/api/credentials/${encodeURIComponent(name)}`;
+    return this.#ask(credentialAnswer, { method: 'GET', path, query, tries, ...rest });
+  }
+
+  /** The same bytes under the same name give the same reference, so it may be repeated. */
+  putResult(executionId: number, request: PutResultRequest, options: CallOptions = {}): Promise<PutResultAnswer> {
+    const path = `/api/result/${executionId}`;
+    return this.#ask(putResultAnswer, { method: 'PUT', path, body: request, tries: TRIES, ...options });
+  }
+
+  /** The stored JSON behind a reference. */
+  resolveResult(ref: string, options: CallOptions = {}): Promise<Json> {
+    return this.#transport.send({
+      method: 'GET',
+      path: '/api/result/resolve',
+      query: { ref },
+      tries: TRIES,
+      ...options,
+    });
+  }
+
+  async #ask<S extends v.GenericSchema>(schema: S, call: Call): Promise<v.InferOutput<S>> {
+    const answer = v.safeParse(schema, await this.#transport.send(call));
+    if (answer.success) return answer.output;
+    throw new TransportError(`the answer of ${call.method} ${call.path} is not what the service sends`, {
+      cause: new Error(answer.issues.map((issue) => `${v.getDotPath(issue) ?? 'body'}: ${issue.message}`).join('; ')),
+    });
+  }
+}

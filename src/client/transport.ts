@@ -1,0 +1,131 @@
+/**
+ * One server, a pool of kept-alive connections, JSON in and out. A call is repeated only when the caller says that
+ * repeating is harmless; the pauses between tries double and obey `Retry-After`.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { Pool } from 'undici';
+import type { Json } from '../../machines/json.ts';
+import { ApiError, isPassing, TransportError } from './errors.ts';
+
+export interface TransportOptions {
+  /** `http://host:port`, without a trailing slash; a path in front of the API is kept. */
+  readonly serverUrl: string;
+  readonly token?: string | null;
+  /** Connections at most. */
+  readonly connections?: number;
+}
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds until the answer must have begun; the server's own waiting time is part of it. */
+  readonly timeoutMs?: number;
+  /** Tries in total; more than 1 only for calls that may be repeated. */
+  readonly tries?: number;
+}
+
+const TIMEOUT_MS = 35_000;
+const PAUSE_MS = 100;
+const PAUSE_MAX_MS = 5_000;
+
+export class Transport {
+  readonly #pool: Pool;
+  readonly #prefix: string;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(options: TransportOptions) {
+    const url = new URL(options.serverUrl);
+    this.#prefix = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
+    this.#pool = new Pool(url.origin, {
+      connections: options.connections ?? 32,
+      keepAliveTimeout: 30_000,
+      connect: { timeout: 5_000 },
+    });
+    this.#headers = {
+      accept: 'application/json',
+      ...(options.token == null ? {} : { authorization: `Bearer ${options.token}` }),
+    };
+  }
+
+  /** The answer's JSON. Throws ApiError, TransportError, or the signal's reason. */
+  async send(call: Call): Promise<Json> {
+    const tries = call.tries ?? 1;
+    for (let done = 1; ; done++) {
+      try {
+        return await this.#once(call);
+      } catch (error) {
+        if (done >= tries || !isPassing(error)) throw error;
+        await pause(pauseMs(error, done), undefined, call.signal === undefined ? {} : { signal: call.signal });
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #once(call: Call): Promise<Json> {
+    call.signal?.throwIfAborted();
+    const timeoutMs = call.timeoutMs ?? TIMEOUT_MS;
+    let status: number;
+    let retryAfter: string | string[] | undefined;
+    let text: string;
+    try {
+      const response = await this.#pool.request({
+        method: call.method,
+        path: this.#prefix + call.path + queryOf(call.query),
+        headers: {
+          ...this.#headers,
+          ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...call.headers,
+        },
+        body: call.body === undefined ? null : JSON.stringify(call.body),
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
+        ...(call.signal === undefined ? {} : { signal: call.signal }),
+      });
+      status = response.statusCode;
+      retryAfter = response.headers['retry-after'];
+      text = await response.body.text();
+    } catch (error) {
+      if (call.signal?.aborted) throw call.signal.reason;
+      throw new TransportError('the server cannot be reached', { cause: error });
+    }
+    const body = jsonOf(text);
+    if (status >= 200 && status < 300) {
+      if (body === undefined) throw new TransportError('the answer is not JSON');
+      return body;
+    }
+    const seconds = Number(retryAfter);
+    throw new ApiError(status, body ?? null, Number.isFinite(seconds) ? seconds : null);
+  }
+}
+
+function pauseMs(error: unknown, tries: number): number {
+  const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+  const backoff = PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random());
+  return Math.min(PAUSE_MAX_MS, Math.max(asked, backoff));
+}
+
+function queryOf(query: Call['query']): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value === null || value === undefined) continue;
+    search.set(name, Array.isArray(value) ? value.join(',') : String(value));
+  }
+  const text = search.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+function jsonOf(text: string): Json | undefined {
+  try {
+    // JSON.parse yields JSON.
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,189 @@
+/**
+ * Runs one command to its report: tasks under the rule engine, the time limit of the step, the value of language 7.8,
+ * secrets removed, large values stored apart. It always ends with a report unless it was told to stop, in which case
+ * nobody waits for one.
+ */
+import type { Json, JsonMap } from '../../machines/json.ts';
+import { pipelineValue, resultsOf } from '../../machines/playbook/pipeline-value.ts';
+import type { CallboardClient } from '../client/client.ts';
+import { ApiError } from '../client/errors.ts';
+import type { Tool, ToolFailure } from '../tools/tool.ts';
+import type { ReportBody } from '../wire/exchange.ts';
+import type { WorkerCommand } from './command.ts';
+import { type TravellingValue, travelling } from './externalise.ts';
+import { engineFailure, errorOf, thrownFailure } from './outcome.ts';
+import { type PipelineEnd, runPipeline } from './pipeline.ts';
+import { isParkable, startChild } from './playbook.ts';
+import { PayloadCache, Rendering, renderFailure } from './rendering.ts';
+import { CommandScope } from './scope.ts';
+import { Scrubber } from './scrub.ts';
+import type { Templates } from './templates.ts';
+import { childCallOf, renderTask, runTry, type TryDeps } from './try.ts';
+
+export type WorkerClient = Pick<CallboardClient, 'execute' | 'events' | 'resolveResult' | 'credential' | 'putResult'>;
+
+export interface ExecuteDeps {
+  readonly client: WorkerClient;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly templates: Templates;
+  readonly workerId: string;
+  readonly serverUrl: string;
+  readonly pipelineMaxTries: number;
+  readonly resultInlineMaxBytes: number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  /** Runs a wait without occupying a slot. */
+  readonly outsideSlot: <T>(wait: () => Promise<T>) => Promise<T>;
+}
+
+/** What a report says beside its identity. */
+export type Outcome = Omit<ReportBody, 'report_id' | 'command_id' | 'attempt' | 'execution_id'>;
+
+const WARNING_MAX = 4096;
+const WARNINGS_MAX = 256;
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+class StepTimeout extends Error {}
+
+/** Throws the reason of `stop` once that has aborted; any other end is an outcome. */
+export async function executeCommand(command: WorkerCommand, deps: ExecuteDeps, stop: AbortSignal): Promise<Outcome> {
+  const startedAt = deps.now();
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(new StepTimeout()), Math.min(command.timeoutSeconds * 1000, TIMER_MAX_MS));
+  const run = new CommandRun(command, deps, AbortSignal.any([stop, limit.signal]));
+  try {
+    return { ...(await run.outcome()), duration_ms: deps.now() - startedAt };
+  } catch (error) {
+    stop.throwIfAborted();
+    const failed = limit.signal.aborted ? stepTimeout(command) : thrownFailure(error);
+    return { ...run.failedOutcome(failed), duration_ms: deps.now() - startedAt };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+class CommandRun {
+  readonly #command: WorkerCommand;
+  readonly #deps: ExecuteDeps;
+  readonly #signal: AbortSignal;
+  readonly #scope: CommandScope;
+  readonly #rendering: Rendering;
+  readonly #scrubber = new Scrubber();
+
+  constructor(command: WorkerCommand, deps: ExecuteDeps, signal: AbortSignal) {
+    this.#command = command;
+    this.#deps = deps;
+    this.#signal = signal;
+    const payloads = new PayloadCache((ref) => deps.client.resolveResult(ref, { signal }));
+    this.#scope = new CommandScope(command, deps, payloads.get);
+    this.#rendering = new Rendering(deps.templates, this.#scope, payloads);
+  }
+
+  async outcome(): Promise<Outcome> {
+    const parked = isParkable(this.#command.tasks, this.#command.pipeline) ? await this.#park() : null;
+    if (parked !== null) return parked;
+    const end = await runPipeline(this.#command.tasks, {
+      scope: this.#scope,
+      renders: this.#rendering,
+      runTry: (task, tryNumber) => runTry(task, tryNumber, this.#tryDeps()),
+      renderFailure,
+      signal: this.#signal,
+      maxTries: this.#deps.pipelineMaxTries,
+      now: this.#deps.now,
+    });
+    return end.failed === null ? this.#succeeded(end) : this.#failed(end, end.failed);
+  }
+
+  /** A failure of the command as a whole; no rule is asked (language 4.4). */
+  failedOutcome(outcome: ToolFailure): Outcome {
+    return { outcome: 'error', error: this.#error(outcome, this.#command.toolKind), ...this.#writes() };
+  }
+
+  /** Starts the child and leaves the waiting to the server; null where the ordinary way must say what went wrong. */
+  async #park(): Promise<Outcome | null> {
+    const [task] = this.#command.tasks;
+    if (task === undefined) return null;
+    const deps = this.#tryDeps();
+    const rendered = await renderTask(task, deps);
+    if ('ok' in rendered) return null;
+    const child = await startChild(deps.client, childCallOf(task, 1, rendered, deps));
+    return 'ok' in child ? null : { outcome: 'parked', child_execution_id: child.executionId };
+  }
+
+  async #succeeded(end: PipelineEnd): Promise<Outcome> {
+    const [only] = end.tasks;
+    const value: Json = this.#command.pipeline ? pipelineValue(end.tasks) : (only?.data ?? null);
+    const once: Json = this.#command.pipeline ? resultsOf(end.tasks) : value;
+    const travelled = await this.#travelling(value, once);
+    if ('ok' in travelled) return { ...this.failedOutcome(travelled), ...this.#records(end) };
+    return { outcome: 'ok', ...travelled, ...this.#writes(), ...this.#records(end) };
+  }
+
+  async #failed(end: PipelineEnd, failed: NonNullable<PipelineEnd['failed']>): Promise<Outcome> {
+    const { task, outcome } = failed;
+    const travelled = outcome.data === null ? {} : await this.#travelling(outcome.data, outcome.data);
+    return {
+      outcome: 'error',
+      error: this.#error(outcome, task.kind),
+      failed_task: task.name,
+      ...('ok' in travelled ? {} : travelled),
+      ...this.#writes(),
+      ...this.#records(end),
+    };
+  }
+
+  async #travelling(value: Json, once: Json): Promise<TravellingValue | ToolFailure> {
+    const { client, resultInlineMaxBytes } = this.#deps;
+    const output = this.#command.tasks.at(-1)?.output ?? null;
+    try {
+      const [safe, safeOnce] = [this.#scrubber.json(value), this.#scrubber.json(once)];
+      return await travelling(safe, safeOnce, output, resultInlineMaxBytes, this.#command, client, this.#signal);
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      if (!(error instanceof ApiError)) return thrownFailure(error);
+      const kind = error.status === 413 ? 'storage_quota' : 'storage_access';
+      return engineFailure(kind, error.code.toUpperCase(), `the result cannot be stored: ${error.message}`);
+    }
+  }
+
+  #error(outcome: ToolFailure, source: string): JsonMap {
+    return this.#scrubber.map(errorOf(outcome, source));
+  }
+
+  #writes(): Pick<Outcome, 'ctx'> {
+    const { writes } = this.#scope.snapshot;
+    return writes.isEmpty ? {} : { ctx: this.#scrubber.map(writes.toJson()) };
+  }
+
+  #records(end: PipelineEnd): Pick<Outcome, 'tasks' | 'warnings' | 'log'> {
+    const warnings = end.warnings.slice(0, WARNINGS_MAX).map((each) => this.#scrubber.text(each).slice(0, WARNING_MAX));
+    const log = end.log === null ? null : this.#scrubber.map({ ...end.log });
+    return {
+      tasks: end.records,
+      ...(warnings.length === 0 ? {} : { warnings }),
+      ...(log === null ? {} : { log }),
+    };
+  }
+
+  #tryDeps(): TryDeps {
+    const { client, tools, workerId, serverUrl, outsideSlot } = this.#deps;
+    return {
+      command: this.#command,
+      scope: this.#scope,
+      rendering: this.#rendering,
+      scrubber: this.#scrubber,
+      tools,
+      client,
+      workerId,
+      serverUrl,
+      signal: this.#signal,
+      outsideSlot,
+    };
+  }
+}
+
+function stepTimeout(command: WorkerCommand): ToolFailure {
+  const message = `step '${command.step}' did not end within ${command.timeoutSeconds} s`;
+  const failed = engineFailure('timeout', 'STEP_TIMEOUT', message);
+  return { ...failed, error: { ...failed.error, retryable: false } };
+}

@@ -1,0 +1,113 @@
+/**
+ * A worker: takes commands from a server, runs their tools, reports. It knows the server by its address alone and
+ * survives its restarts; what it cannot deliver it keeps until it can.
+ */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Json } from '../../machines/json.ts';
+import { CallboardClient } from '../client/client.ts';
+import type { Config } from '../config.ts';
+import type { Log } from '../log.ts';
+import type { Tool } from '../tools/tool.ts';
+import type { Command } from '../wire/command.ts';
+import { readCommand } from './command.ts';
+import { type ExecuteDeps, executeCommand, type Outcome } from './execute.ts';
+import { WorkerLoop } from './loop.ts';
+import { CachingTemplates } from './template-cache.ts';
+import type { OutsideSlot } from './work.ts';
+
+export type WorkerSettings = Pick<
+  Config,
+  | 'worker'
+  | 'pipelineMaxTries'
+  | 'resultInlineMaxBytes'
+  | 'templateTimeoutMs'
+  | 'templateMaxSteps'
+  | 'templateMaxOutputBytes'
+>;
+
+export interface WorkerOptions {
+  readonly config: WorkerSettings;
+  readonly log: Log;
+  /** By kind; they stay the caller's, who closes them after `stop`. */
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** By default a client of its own for `config.worker.serverUrl`. */
+  readonly client?: CallboardClient;
+  /** Version of this build, shown to operators. */
+  readonly version?: string;
+}
+
+export interface RunningWorker {
+  readonly name: string;
+  /** Resolves when the server knows the worker. */
+  readonly registered: Promise<void>;
+  /** Drains, reports, deregisters. Idempotent; never throws. */
+  stop(): Promise<void>;
+}
+
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { config, log, tools } = options;
+  const { serverUrl, token, concurrency, heartbeatSeconds, drainSeconds, pools } = config.worker;
+  const name = config.worker.name ?? `worker-${randomUUID().slice(0, 8)}`;
+  const client = options.client ?? new CallboardClient({ serverUrl, token });
+  const now = () => performance.now();
+  const deps = {
+    client,
+    tools,
+    templates: new CachingTemplates({
+      steps: config.templateMaxSteps,
+      outputBytes: config.templateMaxOutputBytes,
+      timeoutMs: config.templateTimeoutMs,
+      now,
+    }),
+    workerId: name,
+    serverUrl,
+    pipelineMaxTries: config.pipelineMaxTries,
+    resultInlineMaxBytes: config.resultInlineMaxBytes,
+    now,
+  };
+  const loop = new WorkerLoop({
+    client,
+    registration: {
+      name,
+      instance: randomUUID(),
+      kind: 'worker_pool',
+      runtime: { kind: 'node', version: process.version },
+      capacity: concurrency,
+      pools: [...pools],
+      heartbeat_seconds: Math.max(1, heartbeatSeconds),
+      pid: process.pid,
+      hostname: hostname(),
+      ...(options.version === undefined ? {} : { version: options.version }),
+    },
+    concurrency,
+    heartbeatMs: heartbeatSeconds * 1000,
+    drainMs: drainSeconds * 1000,
+    run: (command, stop, outsideSlot) => runCommand(command, { ...deps, outsideSlot }, stop),
+    log,
+    now,
+  });
+  loop.start();
+  let stopping: Promise<void> | null = null;
+  const stop = async () => {
+    await loop.stop();
+    if (options.client === undefined) await client.close();
+  };
+  return {
+    name,
+    registered: loop.registered,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+type RunDeps = ExecuteDeps & { readonly outsideSlot: OutsideSlot };
+
+/** Whatever is wrong with a command itself is an outcome too: nobody else could run it either. */
+async function runCommand(wire: Command, deps: RunDeps, stop: AbortSignal): Promise<Outcome> {
+  const ref = wire.context.context_ref;
+  const stored: Json = ref === null ? null : await deps.client.resolveResult(ref, { signal: stop });
+  return executeCommand(readCommand(wire, stored), deps, stop);
+}
