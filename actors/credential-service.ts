@@ -119,6 +119,18 @@ export function createCredentialService(ports: CredentialPorts): CredentialServi
   };
 }
 
+/** Reads type and data of a credential by name for the service's own use; the user of it leaves the trace. */
+export function createCredentialReader(
+  store: CredentialStore,
+  vault: Vault,
+): (name: string) => Promise<{ readonly type: string; readonly data: JsonMap } | null> {
+  return (name) =>
+    store.transaction(async (tx) => {
+      const found = await tx.find(name, false);
+      return found === null ? null : { type: found.type, data: opened(vault, found, found.sealed) };
+    });
+}
+
 function opened(vault: Vault, credential: { readonly id: string; readonly name: string }, sealed: string): JsonMap {
   const data = vault.open(credentialBinding(credential), sealed);
   if (!isMap(data)) throw new Error('a credential holds something else than a map');
