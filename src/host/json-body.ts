@@ -100,10 +100,9 @@ function keyProblem(key: string): Offence | null {
 }
 
 function printable(key: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   return key
     .toWellFormed()
-    .replace(/[\u0000-\u001f]/g, '?')
+    .replace(/\p{Cc}/gu, '?')
     .slice(0, 64);
 }
 

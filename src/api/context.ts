@@ -1,0 +1,62 @@
+/** What the routes share beside the services: the clock, the settings they show, and what ends waiting calls. */
+import type { FastifyReply } from 'fastify';
+import type { Clock } from '../../actors/ports.ts';
+import type { Services } from '../../actors/services.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Streams } from './streams.ts';
+
+export interface ApiContext {
+  readonly services: Services;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly streams: Streams;
+  readonly settings: {
+    readonly version: string;
+    readonly runtimeOfflineSeconds: number;
+    readonly workerHeartbeatStaleSeconds: number;
+  };
+  readonly lifecycle: Lifecycle;
+  readonly waits: Waits;
+}
+
+/** The state of the process, as its owner tells it. */
+export interface Lifecycle {
+  draining(): boolean;
+  /** Aborted when the process stops: ends long polls and streams. */
+  readonly stopping: AbortSignal;
+  parts(): { readonly bus: 'ok' | 'degraded' | 'down'; readonly jobs: 'ok' | 'degraded' | 'down' };
+  uptimeSeconds(): number;
+}
+
+/** Signals for calls that wait. */
+export interface Waits {
+  /** Aborted when the connection of this reply drops or the process stops. */
+  signalFor(reply: FastifyReply): AbortSignal;
+  /** For calls that do not wait: never aborted, and shared. */
+  readonly never: AbortSignal;
+}
+
+export function createWaits(stopping: AbortSignal): Waits {
+  const open = new Set<AbortController>();
+  stopping.addEventListener('abort', () => {
+    for (const each of open) each.abort();
+  });
+  return {
+    never: new AbortController().signal,
+    signalFor(reply) {
+      const controller = new AbortController();
+      if (stopping.aborted) controller.abort();
+      open.add(controller);
+      reply.raw.once('close', () => {
+        open.delete(controller);
+        if (!reply.raw.writableFinished) controller.abort();
+      });
+      return controller.signal;
+    },
+  };
+}
+
+/** The instant of an answer, by the database's clock. */
+export function nowIso(clock: Clock): string {
+  return new Date(clock.now()).toISOString();
+}

@@ -1,0 +1,33 @@
+/** The route table: every operation of the service (api 2). What is not here does not exist. */
+
+import { catalogRoutes } from './catalog.ts';
+import { catalogReadRoutes } from './catalog-reads.ts';
+import { commandRoutes } from './commands.ts';
+import type { ApiContext } from './context.ts';
+import { credentialRoutes } from './credentials.ts';
+import { eventRoutes } from './events.ts';
+import { executionReadRoutes } from './execution-reads.ts';
+import { executionStreamRoutes } from './execution-stream.ts';
+import { executionRoutes } from './executions.ts';
+import { healthRoutes } from './health.ts';
+import { resultRoutes } from './results.ts';
+import type { Route } from './route.ts';
+import { sqlRoutes } from './sql.ts';
+import { workerRoutes } from './workers.ts';
+
+export function createRoutes(context: ApiContext): readonly Route[] {
+  return [
+    ...healthRoutes(context),
+    ...catalogRoutes(context),
+    ...catalogReadRoutes(context),
+    ...executionRoutes(context),
+    ...executionReadRoutes(context),
+    ...executionStreamRoutes(context),
+    ...eventRoutes(context),
+    ...commandRoutes(context),
+    ...workerRoutes(context),
+    ...credentialRoutes(context),
+    ...resultRoutes(context),
+    ...sqlRoutes(context),
+  ];
+}

@@ -1,0 +1,56 @@
+/** Headers that every answer carries, CORS, and preflights (api 1.11). */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
+const HEADERS = [
+  'authorization',
+  'content-type',
+  'accept',
+  'idempotency-key',
+  'x-idempotency-key',
+  'x-request-id',
+  'x-session-token',
+  'last-event-id',
+  'mcp-session-id',
+  'mcp-protocol-version',
+  'traceparent',
+  'tracestate',
+].join(', ');
+const EXPOSED = 'X-Request-Id, X-Total-Count, Link, Retry-After';
+
+/** A stream that takes over the reply takes these along. */
+export function setHeaders(request: FastifyRequest, reply: FastifyReply, isAllowed: (origin: string) => boolean): void {
+  reply.header('x-request-id', request.id);
+  reply.header('x-content-type-options', 'nosniff');
+  reply.header('cache-control', 'no-store');
+  reply.header('referrer-policy', 'no-referrer');
+  const { origin } = request.headers;
+  if (origin === undefined) return;
+  reply.header('vary', 'Origin');
+  if (!isAllowed(origin)) return;
+  reply.header('access-control-allow-origin', origin);
+  reply.header('access-control-expose-headers', EXPOSED);
+}
+
+export function isPreflight(request: FastifyRequest): boolean {
+  const { headers } = request;
+  return (
+    request.method === 'OPTIONS' &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  );
+}
+
+export function answerPreflight(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  isAllowed: (origin: string) => boolean,
+): void {
+  reply.code(204);
+  if (isAllowed(request.headers.origin ?? '')) {
+    reply.header('access-control-allow-methods', METHODS);
+    reply.header('access-control-allow-headers', HEADERS);
+    reply.header('access-control-max-age', '600');
+  }
+  reply.send();
+}

@@ -1,0 +1,56 @@
+/**
+ * Turns whatever was thrown into the one error form (api 1.7). Errors of the framework are given our codes; what nobody
+ * knows is answered with a constant sentence and logged with its request id.
+ */
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { Log } from '../../actors/ports.ts';
+import { answerOf, type ErrorOptions, RequestError } from '../errors.ts';
+
+export function createErrorHandler(log: Log, options: ErrorOptions) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    const known = fromFramework(error) ?? error;
+    const answer = answerOf(known, request.id, options);
+    if (answer.status >= 500) {
+      const say = answer.code === 'internal_error' ? log.error : log.warn;
+      say('A request failed', {
+        request_id: request.id,
+        method: request.method,
+        route: request.routeOptions.url ?? null,
+        code: answer.code,
+        error: known,
+      });
+    }
+    // A stream that has begun cannot turn into an error any more.
+    if (reply.raw.headersSent) {
+      reply.raw.destroy();
+      return;
+    }
+    reply
+      .code(answer.status)
+      .headers(answer.headers)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(answer.body));
+  };
+}
+
+/** The framework's own refusals; null for anything else. */
+export function fromFramework(error: unknown): RequestError | null {
+  if (!(error instanceof Error) || !('code' in error)) return null;
+  const { code } = error as FastifyError;
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new RequestError('payload_too_large', 'The body is larger than this endpoint takes');
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+    case 'FST_ERR_CTP_EMPTY_TYPE':
+      return new RequestError('unsupported_media_type', 'The body must be application/json');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new RequestError('invalid_json', 'body: does not have the length that was told');
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_ASYNC_CONSTRAINT':
+      return new RequestError('not_found', 'No such resource');
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new RequestError('not_found', 'No such resource');
+    default:
+      return null;
+  }
+}

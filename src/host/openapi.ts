@@ -1,0 +1,147 @@
+/**
+ * The OpenAPI 3.1 document (api 1.16), generated from the table that is served: the schemas that validate are the
+ * schemas that are shown. One operation a row, with level, roles and every code the operation can answer with.
+ */
+import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema';
+import type { GenericSchema } from 'valibot';
+import type { JsonMap } from '../../machines/json.ts';
+import type { Role, Route } from '../api/route.ts';
+import { ERRORS, type ErrorCode } from '../errors.ts';
+import { descriptionOf } from '../wire/described.ts';
+import { errorBody } from '../wire/error.ts';
+
+/** Codes that any operation can give. */
+const GENERAL: readonly ErrorCode[] = [
+  'misdirected_host',
+  'internal_error',
+  'db_unavailable',
+  'pool_saturated',
+  'shutting_down',
+];
+const WITH_INPUT: readonly ErrorCode[] = ['validation_error', 'invalid_id'];
+const WITH_BODY: readonly ErrorCode[] = [
+  'invalid_json',
+  'unsupported_media_type',
+  'payload_too_large',
+  'request_timeout',
+];
+
+const ROLES: Readonly<Record<Role, string>> = { P: 'public', V: 'viewer', O: 'operator', A: 'admin', W: 'worker' };
+
+const CONFIG = {
+  errorMode: 'ignore',
+  overrideSchema: ({ valibotSchema }) =>
+    descriptionOf(valibotSchema) as ReturnType<NonNullable<ConversionConfig['overrideSchema']>>,
+} satisfies ConversionConfig;
+
+export function createOpenApi(routes: readonly Route[], version: string): JsonMap {
+  const paths: Record<string, Record<string, JsonMap>> = {};
+  for (const row of routes) {
+    const path = pathOf(row.path);
+    paths[path] ??= {};
+    paths[path][row.method.toLowerCase()] = operationOf(row);
+  }
+  return plain({
+    openapi: '3.1.0',
+    info: {
+      title: 'Callboard',
+      version,
+      summary: 'Workflow orchestration on plain PostgreSQL',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    tags: [...new Set(routes.map((row) => row.tag))].map((name) => ({ name })),
+    paths,
+    components: { schemas: { Error: schemaOf(errorBody, 'output') } },
+  });
+}
+
+/** OpenAPI has no greedy parameters; the slash inside is told in the description. */
+export function pathOf(path: string): string {
+  return path.replaceAll('…', '');
+}
+
+function operationOf(row: Route): JsonMap {
+  const parameters = [...parametersOf(row.params, 'path', row.path), ...parametersOf(row.query, 'query', row.path)];
+  return {
+    operationId: operationIdOf(row),
+    tags: [row.tag],
+    summary: row.summary,
+    'x-level': row.level,
+    'x-role': row.role.map((role) => ROLES[role]),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(row.body === undefined ? {} : { requestBody: requestBodyOf(row.body, row) }),
+    responses: { '200': answerOf(row), ...refusalsOf(row) },
+  };
+}
+
+function operationIdOf(row: Route): string {
+  const words = row.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '' && word !== 'api');
+  return [row.method.toLowerCase(), ...words].join('_');
+}
+
+function parametersOf(schema: GenericSchema | undefined, place: 'path' | 'query', path: string): JsonMap[] {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = toJsonSchema(schema, { ...CONFIG, typeMode: 'input' });
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
+    schema: plain(property),
+    ...(path.includes(`{${name}…}`) ? { description: 'May contain slashes.' } : {}),
+  }));
+}
+
+function requestBodyOf(schema: GenericSchema, row: Route): JsonMap {
+  const example = row.example?.request;
+  return {
+    content: {
+      'application/json': { schema: schemaOf(schema, 'input'), ...(example === undefined ? {} : { example }) },
+    },
+  };
+}
+
+function answerOf(row: Route): JsonMap {
+  if (row.answer === undefined) {
+    return { description: 'Answer', content: { [row.mediaType ?? 'application/json']: { schema: {} } } };
+  }
+  const example = row.example?.answer;
+  const content = {
+    schema: schemaOf(row.answer, 'output'),
+    ...(example === undefined ? {} : { example: plain(example) }),
+  };
+  return { description: 'Answer', content: { 'application/json': content } };
+}
+
+/** One response a status; its description and `x-codes` name the codes. */
+function refusalsOf(row: Route): JsonMap {
+  const hasInput = row.params !== undefined || row.query !== undefined || row.body !== undefined;
+  const codes = [
+    ...row.codes,
+    ...GENERAL,
+    ...(hasInput ? WITH_INPUT : []),
+    ...(row.body === undefined ? [] : WITH_BODY),
+  ];
+  const byStatus = Map.groupBy([...new Set(codes)], (code) => String(ERRORS[code].status));
+  const entries = [...byStatus]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([status, each]) => [
+      status,
+      {
+        description: each.join(', '),
+        'x-codes': each,
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    ]);
+  return Object.fromEntries(entries);
+}
+
+function schemaOf(schema: GenericSchema, typeMode: 'input' | 'output'): JsonMap {
+  const { $schema: _dialect, ...rest } = plain(toJsonSchema(schema, { ...CONFIG, typeMode }));
+  return rest;
+}
+
+/** As it will be written: a deep copy without undefined members. */
+function plain(value: unknown): JsonMap {
+  // Called with objects only, and the text of an object parses to a map.
+  return JSON.parse(JSON.stringify(value)) as JsonMap;
+}

@@ -1,0 +1,113 @@
+/**
+ * Registers the route table. A greedy `{path…}` becomes a wildcard whose rest is checked for the verb behind it, and a
+ * path that exists with other methods answers 405 with `Allow`; both are worked out from the table alone.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
+import type { GenericSchema } from 'valibot';
+import { OPEN_CALLER } from '../../actors/audit.ts';
+import type { Route } from '../api/route.ts';
+import { RequestError } from '../errors.ts';
+import { readPath } from './address.ts';
+import type { Callers } from './caller.ts';
+import { type Part, type Validator, validatorOf } from './validation.ts';
+
+const GREEDY = /^(?<before>.*)\{(?<name>\w+)…\}(?<after>\/\w+)?$/;
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** May wait on purpose: no figure of its latency says anything. */
+    waits?: boolean;
+  }
+}
+
+export function registerRoutes(app: FastifyInstance, routes: readonly Route[], callers: Callers): void {
+  for (const row of routes) {
+    const schema = {
+      ...(row.params === undefined ? {} : { params: row.params }),
+      ...(row.query === undefined ? {} : { querystring: row.query }),
+      ...(row.body === undefined ? {} : { body: row.body }),
+    };
+    app.route({
+      method: row.method,
+      url: urlOf(row.path),
+      schema,
+      validatorCompiler,
+      config: { waits: row.waits ?? false },
+      handler: handlerOf(row, callers),
+      ...(row.bodyLimit === undefined ? {} : { bodyLimit: row.bodyLimit }),
+      ...greedyHook(row.path),
+    });
+  }
+}
+
+function validatorCompiler(given: { readonly schema: unknown; readonly httpPart?: string }): Validator {
+  // The schemas of a route are those of its row, and a row holds valibot schemas only.
+  return validatorOf(given.schema as GenericSchema, partOf(given.httpPart));
+}
+
+/** Fastify's spelling of a path of the table. */
+export function urlOf(path: string): string {
+  const greedy = GREEDY.exec(path);
+  return (greedy?.groups === undefined ? path : `${greedy.groups['before']}*`).replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
+/** Methods by which a path can be asked for; empty: there is no such path. */
+export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
+  const patterns = routes.map((row) => ({ method: row.method, pattern: patternOf(row.path) }));
+  return (url) => {
+    const path = readPath(url);
+    if (path === null) return [];
+    const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
+  };
+}
+
+function patternOf(path: string): RegExp {
+  const source = path
+    .replaceAll('.', '\\.')
+    .replaceAll(/\{\w+…\}/g, '.+')
+    .replaceAll(/\{\w+\}/g, '[^/]+');
+  return new RegExp(`^${source}/?$`);
+}
+
+function partOf(httpPart: string | undefined): Part {
+  if (httpPart === 'querystring') return 'query';
+  return httpPart === 'params' ? 'path' : 'body';
+}
+
+function handlerOf(row: Route, callers: Callers): RouteHandlerMethod {
+  const { handle } = row;
+  const call = (request: FastifyRequest, reply: FastifyReply) =>
+    handle({ params: request.params, query: request.query, body: request.body, request, reply });
+  if (row.hot === true) return call;
+  return (request, reply) =>
+    callers.run({ ...OPEN_CALLER, requestId: request.id, ip: request.ip }, () => call(request, reply));
+}
+
+/** Puts the rest of the path under its name, without the verb; another verb is another path, and unknown. */
+function greedyHook(path: string) {
+  const groups = GREEDY.exec(path)?.groups;
+  if (groups === undefined) return {};
+  const { name = '', after = '' } = groups;
+  return {
+    preValidation: (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
+      const rest = restOf(request.params).replace(/\/+$/, '');
+      if (!rest.endsWith(after) || rest.length <= after.length) return reply.callNotFound();
+      request.params = { [name]: after === '' ? rest : rest.slice(0, -after.length) };
+      return done();
+    },
+  };
+}
+
+function restOf(params: unknown): string {
+  const rest: unknown = Reflect.get(Object(params), '*');
+  return typeof rest === 'string' ? rest : '';
+}
+
+/** The answer for a path or method that is not in the table. */
+export function refuseUnknown(allowed: readonly string[], method: string, path: string): RequestError {
+  if (allowed.length === 0) return new RequestError('not_found', `No such resource: ${method} ${path}`);
+  return new RequestError('method_not_allowed', `${method} is not possible here`, {
+    headers: { allow: allowed.join(', ') },
+  });
+}
