@@ -1,0 +1,136 @@
+/**
+ * The call board of one process: commands that may be claimed, and workers that wait for one. Both sides are hints. What
+ * decides is the command's row and the claim; a hint that turns out wrong is dropped, one that is missed comes back
+ * with the catch-up poll or a sweep.
+ */
+import type { CommandHint, CommandRow } from './ports.ts';
+import type { GrantedCommand } from './services.ts';
+
+/** Somebody who wants commands: a long poll, a plain claim, or an exchange whose reports are being handled. */
+export interface Claimant {
+  readonly workerId: string;
+  readonly pools: readonly string[];
+  /** Null: any kind. */
+  readonly toolKinds: ReadonlySet<string> | null;
+  readonly claimId: string | null;
+  readonly max: number;
+  /** Room that is not taken by a grant, committed or under way. */
+  room: number;
+  /** Grants that are committed. */
+  readonly granted: GrantedCommand[];
+  /** Told after a commit that granted something. */
+  onGranted(): void;
+  isClosed: boolean;
+}
+
+const BACKLOG_MAX = 100_000;
+
+export class CommandBoard {
+  readonly #waiting = new Set<Claimant>();
+  /** By pool, then by priority (highest first), then by age. */
+  readonly #backlog = new Map<string, Map<number, CommandHint>[]>();
+  readonly #priorities = new Map<string, number[]>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get waiters(): number {
+    return this.#waiting.size;
+  }
+
+  /** Pools somebody waits for. */
+  waitedPools(): readonly string[] {
+    return [...new Set([...this.#waiting].flatMap((claimant) => claimant.pools))];
+  }
+
+  wait(claimant: Claimant): void {
+    this.#waiting.add(claimant);
+  }
+
+  leave(claimant: Claimant): void {
+    this.#waiting.delete(claimant);
+  }
+
+  /** The first waiter that can take this command, taken off the board. */
+  takeWaiter(command: Pick<CommandRow, 'pool' | 'toolKind'>): Claimant | null {
+    for (const claimant of this.#waiting) {
+      if (!suits(claimant, command)) continue;
+      this.#waiting.delete(claimant);
+      return claimant;
+    }
+    return null;
+  }
+
+  post(hint: CommandHint): void {
+    if (this.#size >= BACKLOG_MAX) return;
+    const priorities = this.#priorities.get(hint.pool) ?? [];
+    const buckets = this.#backlog.get(hint.pool) ?? [];
+    let at = priorities.findIndex((priority) => priority <= hint.priority);
+    if (at < 0) at = priorities.length;
+    if (priorities[at] !== hint.priority) {
+      priorities.splice(at, 0, hint.priority);
+      buckets.splice(at, 0, new Map());
+    }
+    this.#priorities.set(hint.pool, priorities);
+    this.#backlog.set(hint.pool, buckets);
+    const bucket = buckets[at];
+    if (bucket === undefined || bucket.has(hint.commandId)) return;
+    bucket.set(hint.commandId, hint);
+    this.#size += 1;
+  }
+
+  /**
+   * Takes up to `claimant.room` hints off the board, best first. While others wait, one execution gets at most half of
+   * what is asked for.
+   */
+  take(claimant: Claimant): readonly CommandHint[] {
+    const taken: CommandHint[] = [];
+    const perExecution = new Map<number, number>();
+    const share = Math.max(1, Math.ceil(claimant.max / 2));
+    const passedOver: CommandHint[] = [];
+    for (const pool of claimant.pools) {
+      for (const bucket of this.#backlog.get(pool) ?? []) {
+        for (const [commandId, hint] of bucket) {
+          if (taken.length >= claimant.room) return taken;
+          if (claimant.toolKinds !== null && !claimant.toolKinds.has(hint.toolKind)) continue;
+          const count = perExecution.get(hint.executionId) ?? 0;
+          if (count >= share) {
+            passedOver.push(hint);
+            continue;
+          }
+          perExecution.set(hint.executionId, count + 1);
+          bucket.delete(commandId);
+          this.#size -= 1;
+          taken.push(hint);
+        }
+      }
+    }
+    // Nobody else wants the room that is left.
+    for (const hint of passedOver) {
+      if (taken.length >= claimant.room) break;
+      this.drop(hint);
+      taken.push(hint);
+    }
+    return taken;
+  }
+
+  /** Whether anything here could be for this claimant. */
+  has(claimant: Claimant): boolean {
+    return claimant.pools.some((pool) => this.#backlog.get(pool)?.some((bucket) => bucket.size > 0) === true);
+  }
+
+  drop(hint: Pick<CommandHint, 'pool' | 'commandId'>): void {
+    for (const bucket of this.#backlog.get(hint.pool) ?? []) if (bucket.delete(hint.commandId)) this.#size -= 1;
+  }
+}
+
+export function suits(claimant: Claimant, command: Pick<CommandRow, 'pool' | 'toolKind'>): boolean {
+  return (
+    !claimant.isClosed &&
+    claimant.room > 0 &&
+    claimant.pools.includes(command.pool) &&
+    (claimant.toolKinds === null || claimant.toolKinds.has(command.toolKind))
+  );
+}

@@ -1,0 +1,526 @@
+/**
+ * Commands and the workers that claim and report them (api 2.4, 2.5). A worker's exchange is one set of jobs: its reports,
+ * and a claimant that gets what their turns issue; the answer goes out after the commit.
+ *
+ * Misbehaves when the database is away: reports are answered with 503 and come again with the same ids.
+ */
+import type { ClaimPolicy } from '../machines/command/claim.ts';
+import { isoOf } from '../machines/command/instant.ts';
+import type { Claimant, CommandBoard } from './board.ts';
+import { DomainError } from './errors.ts';
+import type { ExecutionActor, Writing } from './execution-actor.ts';
+import type { Flusher } from './flush.ts';
+import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
+import type { Clock, CommandRow, Log, Store } from './ports.ts';
+import { StaleError, UnavailableError } from './ports.ts';
+import { handleLate, handleReport, type Known } from './report.ts';
+import type {
+  ClaimRequest,
+  CommandService,
+  ExchangeReceipt,
+  ExchangeRequest,
+  ExecutionService,
+  GrantedCommand,
+  Hold,
+  Report,
+  ReportedOutcome,
+  ReportReceipt,
+  StopOrder,
+  WorkerRow,
+  WorkerService,
+} from './services.ts';
+import type { Supervisor } from './supervisor.ts';
+
+export interface CommandServiceParts {
+  readonly store: Store;
+  readonly flusher: Flusher;
+  readonly supervisor: Supervisor;
+  readonly board: CommandBoard;
+  readonly workers: WorkerService;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly policy: ClaimPolicy;
+  readonly stepTimeoutSeconds: number;
+  /** Hints from the store for pools this process has not looked at lately. */
+  catchUp(pools: readonly string[]): Promise<void>;
+  recordEvent: ExecutionService['recordEvent'];
+  /** A command was parked on a child that may have ended already. */
+  onParked(executionId: number, commandId: number, childId: number): void;
+}
+
+const WAIT_MAX_MS = 60_000;
+const CLAIMS_REMEMBERED = 16;
+/** `heartbeat_at` of a held command is written at most this often. */
+const TOUCH_EVERY_MS = 10_000;
+
+interface Held {
+  readonly executionId: number;
+  readonly attempt: number;
+  readonly workerId: string;
+  touchedAt: number;
+}
+
+export class Commands implements CommandService {
+  readonly #parts: CommandServiceParts;
+  /** Grants of this process that are still open, by command. */
+  readonly #held = new Map<number, Held>();
+  /** What recent claims of a worker were granted, by claim id. */
+  readonly #claims = new Map<string, Map<string, readonly GrantedCommand[]>>();
+  /** Wakes the waiting calls of a worker. */
+  readonly #polls = new Map<string, Set<() => void>>();
+  #isDraining = false;
+
+  constructor(parts: CommandServiceParts) {
+    this.#parts = parts;
+  }
+
+  async claim(commandId: number, workerId: string, claimId: string | null): Promise<GrantedCommand> {
+    const { store, flusher, workers, policy } = this.#parts;
+    const worker = await workers.find(workerId);
+    workers.seen(workerId);
+    for (let round = 0; ; round += 1) {
+      const known = await this.#row(commandId);
+      const holder = known.workerId === null ? null : await workers.holder(known.workerId);
+      const answer = await flusher.submit({
+        executionId: known.executionId,
+        apply: (actor) => {
+          const row = actor.commands.get(commandId);
+          if (row === undefined) return { decision: 'ended' } as const;
+          // The holder changed between the look-up and now: ask again about the new one.
+          if (row.workerId !== known.workerId) return { decision: 'again' } as const;
+          const status = worker?.status ?? 'ready';
+          const granting = grantCommand(actor, row, { name: workerId, status, claimId }, holder, policy);
+          if (granting.decision !== 'grant') return granting;
+          return {
+            decision: 'grant',
+            row: granting.row,
+            command: grantedCommand(actor, granting.row, policy.leaseSeconds),
+          } as const;
+        },
+      });
+      if (answer.decision === 'again' && round < 5) continue;
+      if (answer.decision === 'grant') {
+        this.#parts.board.drop(answer.row);
+        this.#hold(answer.command);
+        return answer.command;
+      }
+      if (answer.decision === 'exhausted') {
+        throw new DomainError(
+          'attempts_exhausted',
+          `Command ${commandId} has used up its attempts`,
+          refusalData(known, 'exhausted', answer.reason),
+        );
+      }
+      if (answer.decision === 'refuse' && answer.refusal.reason !== 'terminal') {
+        const { refusal } = answer;
+        if (refusal.wakeAt !== null)
+          await store.postpone([
+            { executionId: known.executionId, commandId, nextWakeAt: isoOf(refusal.wakeAt), republished: false },
+          ]);
+        const message =
+          refusal.code === 'worker_draining'
+            ? `Worker ${workerId} is draining`
+            : `Command ${commandId} is claimed by ${known.workerId ?? 'nobody'}`;
+        throw new DomainError(refusal.code, message, {
+          ...refusalData(known, 'refuse', refusal.reason),
+          claim_policy: {
+            decision: 'refuse',
+            reason: refusal.reason,
+            lease_age_seconds: refusal.leaseAgeSeconds,
+            heartbeat_age_seconds: refusal.heartbeatAgeSeconds,
+            attempt: known.attempt,
+          },
+        });
+      }
+      throw new DomainError(
+        'already_terminal',
+        `Command ${commandId} has ended`,
+        refusalData(known, 'refuse', 'terminal'),
+      );
+    }
+  }
+
+  async claimMany(request: ClaimRequest): Promise<{ commands: readonly GrantedCommand[]; stop: readonly StopOrder[] }> {
+    const worker = await this.#worker(request.workerId);
+    if (worker.status === 'draining') throw new DomainError('worker_draining', `Worker ${worker.name} is draining`);
+    return { commands: await this.#claimFor(worker, request, []), stop: [] };
+  }
+
+  async exchange(request: ExchangeRequest): Promise<ExchangeReceipt> {
+    const { workers, board } = this.#parts;
+    const worker = await this.#worker(request.workerId);
+    if (request.instance !== null && worker.instance !== null && request.instance !== worker.instance) {
+      throw new DomainError('worker_restarted', `Worker ${worker.name} was registered by another instance`, {
+        worker_id: worker.name,
+      });
+    }
+    workers.seen(worker.name);
+    if (request.status !== worker.status && request.status === 'draining') {
+      await workers.heartbeat(worker.name, { registration: null, status: 'draining', commands: [] });
+    }
+    const { claim } = request;
+    const wants = claim !== null && request.status === 'ready' && !this.#isDraining ? claim : null;
+    if (request.reports.length === 0) {
+      const stop = await this.#stops(worker.name, request.holding);
+      const commands =
+        wants === null
+          ? []
+          : await this.#claimFor(worker, { ...wants, waitMs: stop.length > 0 ? 0 : wants.waitMs }, request.holding);
+      const late = stop.length > 0 || commands.length > 0 ? stop : await this.#stops(worker.name, request.holding);
+      return { reports: [], commands, stop: late, pending: board.size };
+    }
+    const repeated = wants === null ? null : await this.#repeatedClaim(worker, wants);
+    const claimant = wants === null || repeated !== null ? null : this.#claimant(worker, wants);
+    const reports = await Promise.all(request.reports.map((report) => this.#report(worker, report, claimant)));
+    let commands: readonly GrantedCommand[] = repeated ?? [];
+    if (claimant !== null && wants !== null) {
+      await this.#serveOnce(claimant);
+      commands = this.#close(claimant, wants);
+    }
+    return { reports, commands, stop: await this.#stops(worker.name, request.holding), pending: board.size };
+  }
+
+  async get(commandId: number): Promise<GrantedCommand> {
+    const row = await this.#row(commandId);
+    return this.#describe(row);
+  }
+
+  /** Long polls answer empty, and no new commands are given. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const wakes of this.#polls.values()) for (const wake of wakes) wake();
+  }
+
+  /** After a commit: forgets closed commands, and tells workers that hold one of a run that was ended for them. */
+  onCommitted(_actor: ExecutionActor, writing: Writing): void {
+    for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
+      if (row.completedAt === null) continue;
+      const held = this.#held.get(row.commandId);
+      this.#held.delete(row.commandId);
+      this.#parts.board.drop(row);
+      if (held !== undefined && row.status === 'CANCELLED')
+        for (const wake of this.#polls.get(held.workerId) ?? []) wake();
+    }
+  }
+
+  async #worker(name: string): Promise<WorkerRow> {
+    const worker = await this.#parts.workers.find(name);
+    if (worker === null || worker.status === 'offline') {
+      throw new DomainError('unknown_worker', `Worker ${name} is not registered`, { status: 'unknown', name });
+    }
+    return worker;
+  }
+
+  async #row(commandId: number): Promise<CommandRow> {
+    const row = await this.#parts.store.command(commandId);
+    if (row === null) throw new DomainError('not_found', `Command ${commandId} not found`);
+    return row;
+  }
+
+  async #describe(row: CommandRow): Promise<GrantedCommand> {
+    const { supervisor, policy, stepTimeoutSeconds } = this.#parts;
+    const actor = await supervisor.actor(row.executionId);
+    if (actor === null) throw new DomainError('not_found', `Execution ${row.executionId} not found`);
+    return describeCommand(row, actor, policy.leaseSeconds, stepTimeoutSeconds);
+  }
+
+  // ---------------------------------------------------------------- claims
+
+  async #claimFor(
+    worker: WorkerRow,
+    request: ClaimRequest,
+    holding: readonly Hold[],
+  ): Promise<readonly GrantedCommand[]> {
+    const { board, workers, clock, catchUp } = this.#parts;
+    const repeated = await this.#repeatedClaim(worker, request);
+    if (repeated !== null) return repeated;
+    workers.seen(worker.name);
+    const claimant = this.#claimant(worker, request);
+    await catchUp(claimant.pools);
+    await this.#serveOnce(claimant);
+    const deadline = clock.now() + Math.min(request.waitMs, WAIT_MAX_MS);
+    const poll = claimant.granted.length === 0 && request.waitMs > 0 ? workers.polling(worker.name) : null;
+    while (claimant.granted.length === 0 && !request.signal.aborted && !this.#isDraining) {
+      const left = deadline - clock.now();
+      if (left <= 0) break;
+      const stopped = await this.#wait(claimant, worker.name, left, request.signal, holding);
+      if (stopped) break;
+    }
+    poll?.close();
+    await this.#underWay(claimant);
+    board.leave(claimant);
+    return this.#close(claimant, request);
+  }
+
+  #claimant(worker: WorkerRow, request: ClaimRequest): Claimant {
+    const kinds = request.toolKinds ?? worker.toolKinds;
+    return {
+      workerId: worker.name,
+      pools: request.pools ?? worker.pools,
+      toolKinds: kinds.length === 0 ? null : new Set(kinds),
+      claimId: request.claimId,
+      max: request.max,
+      room: request.max,
+      granted: [],
+      onGranted: () => {},
+      isClosed: false,
+    };
+  }
+
+  /** One pass over the board. */
+  async #serveOnce(claimant: Claimant): Promise<void> {
+    const { board, flusher } = this.#parts;
+    if (claimant.room <= 0 || claimant.granted.length > 0 || !board.has(claimant)) return;
+    await new Promise<void>((resolve) => {
+      claimant.onGranted = resolve;
+      flusher.serve(claimant);
+    });
+    claimant.onGranted = () => {};
+  }
+
+  /** Waits for a grant, a stop order, the time or the caller's end. True: stop waiting. */
+  #wait(
+    claimant: Claimant,
+    worker: string,
+    ms: number,
+    signal: AbortSignal,
+    holding: readonly Hold[],
+  ): Promise<boolean> {
+    const { board } = this.#parts;
+    return new Promise<boolean>((resolve) => {
+      const wakes = this.#polls.get(worker) ?? new Set();
+      this.#polls.set(worker, wakes);
+      const end = (stopped: boolean) => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+        wakes.delete(onWake);
+        if (wakes.size === 0) this.#polls.delete(worker);
+        claimant.onGranted = () => {};
+        board.leave(claimant);
+        resolve(stopped);
+      };
+      const onAbort = () => end(true);
+      const onWake = () => end(holding.length > 0 || this.#isDraining);
+      const timer = setTimeout(() => end(true), ms);
+      signal.addEventListener('abort', onAbort, { once: true });
+      wakes.add(onWake);
+      claimant.onGranted = () => end(false);
+      board.wait(claimant);
+    });
+  }
+
+  /** Grants that are not committed yet belong to this answer as well. */
+  async #underWay(claimant: Claimant): Promise<void> {
+    while (claimant.max - claimant.room > claimant.granted.length) {
+      await new Promise<void>((resolve) => {
+        claimant.onGranted = resolve;
+      });
+    }
+  }
+
+  #close(claimant: Claimant, request: ClaimRequest): readonly GrantedCommand[] {
+    claimant.isClosed = true;
+    for (const command of claimant.granted) this.#hold(command);
+    if (request.claimId !== null) {
+      const claims = this.#claims.get(claimant.workerId) ?? new Map<string, readonly GrantedCommand[]>();
+      claims.set(request.claimId, claimant.granted);
+      if (claims.size > CLAIMS_REMEMBERED)
+        for (const oldest of claims.keys()) {
+          claims.delete(oldest);
+          break;
+        }
+      this.#claims.set(claimant.workerId, claims);
+    }
+    return claimant.granted;
+  }
+
+  /** What this claim id was granted and is still CLAIMED; null when it is a new claim. */
+  async #repeatedClaim(worker: WorkerRow, request: ClaimRequest): Promise<readonly GrantedCommand[] | null> {
+    if (request.claimId === null) return null;
+    const claims = this.#claims.get(worker.name);
+    const known = claims?.get(request.claimId);
+    if (known === undefined && claims !== undefined) return null;
+    // A repeat, or a worker this process has not served yet: the rows know.
+    if (claims === undefined) this.#claims.set(worker.name, new Map());
+    const rows = await this.#parts.store.commandsClaimedBy(request.claimId, worker.name);
+    const open = rows.filter((row) => row.status === 'CLAIMED');
+    if (open.length === 0) return null;
+    const commands: GrantedCommand[] = [];
+    for (const row of open.slice(0, request.max)) commands.push(await this.#describe(row));
+    for (const command of commands) this.#hold(command);
+    return commands;
+  }
+
+  #hold({ row }: GrantedCommand): void {
+    this.#held.set(row.commandId, {
+      executionId: row.executionId,
+      attempt: row.attempt,
+      workerId: row.workerId ?? '',
+      touchedAt: this.#parts.clock.now(),
+    });
+  }
+
+  // ---------------------------------------------------------------- holds
+
+  /** Orders for what a worker says it still works on; everything else it holds is refreshed. */
+  async #stops(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
+    const { store, clock } = this.#parts;
+    const stops: StopOrder[] = [];
+    const touches: { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[] = [];
+    const now = clock.now();
+    for (const hold of holding) {
+      const held = this.#held.get(hold.commandId);
+      if (held !== undefined && held.attempt === hold.attempt && held.workerId === worker) {
+        if (now - held.touchedAt < TOUCH_EVERY_MS) continue;
+        held.touchedAt = now;
+        touches.push({ ...hold, executionId: held.executionId, nextWakeAt: this.#wakeAt(now) });
+        continue;
+      }
+      const row = await store.command(hold.commandId);
+      const reason = await this.#stopReason(worker, hold, row);
+      if (reason !== null) stops.push({ ...hold, reason });
+      else if (row !== null)
+        this.#held.set(hold.commandId, {
+          executionId: row.executionId,
+          attempt: hold.attempt,
+          workerId: worker,
+          touchedAt: 0,
+        });
+    }
+    if (touches.length > 0) await store.touch(touches);
+    return stops;
+  }
+
+  #wakeAt(now: number): string {
+    return isoOf(now + this.#parts.policy.leaseSeconds * 1000);
+  }
+
+  async #stopReason(worker: string, hold: Hold, row: CommandRow | null): Promise<StopOrder['reason'] | null> {
+    if (row === null) return 'unknown';
+    if (row.completedAt !== null) {
+      const execution = await this.#parts.store.execution(row.executionId);
+      return execution?.status === 'cancelled' ? 'execution_cancelled' : 'execution_finished';
+    }
+    return row.attempt === hold.attempt && row.workerId === worker ? null : 'stale';
+  }
+
+  // ---------------------------------------------------------------- reports
+
+  async #report(worker: WorkerRow, report: Report, claimant: Claimant | null): Promise<ReportReceipt> {
+    const ids = { reportId: report.reportId, commandId: report.commandId, attempt: report.attempt };
+    const answer = (result: ReportReceipt['result'], error: string | null = null): ReportReceipt => ({
+      ...ids,
+      result,
+      eventIds: [],
+      commandsGenerated: 0,
+      executionStatus: null,
+      error,
+    });
+    try {
+      const executionId = report.executionId ?? (await this.#executionOf(report.commandId));
+      if (executionId === null) return answer('unknown');
+      if (report.events !== null) return await this.#reportEvents(worker, report, executionId);
+      if (report.outcome === null) return answer('invalid', 'a report needs an outcome or events');
+      return { ...ids, ...(await this.#reportOutcome(worker, report, report.outcome, executionId, claimant)) };
+    } catch (error) {
+      if (error instanceof UnavailableError) throw error;
+      if (error instanceof DomainError) {
+        if (error.code === 'not_found') return answer('unknown');
+        if (error.code === 'validation_error') return answer('invalid', error.message);
+        if (error.code === 'shutting_down' || error.code === 'db_unavailable') throw error;
+        return answer('deferred');
+      }
+      if (!(error instanceof StaleError)) {
+        this.#parts.log.error('a report could not be handled', {
+          command_id: report.commandId,
+          error: error instanceof Error ? error.message : String(error),
+        });
+      }
+      return answer('deferred');
+    }
+  }
+
+  async #executionOf(commandId: number): Promise<number | null> {
+    const held = this.#held.get(commandId);
+    if (held !== undefined) return held.executionId;
+    return (await this.#parts.store.command(commandId))?.executionId ?? null;
+  }
+
+  async #reportOutcome(
+    worker: WorkerRow,
+    report: Report,
+    outcome: ReportedOutcome,
+    executionId: number,
+    claimant: Claimant | null,
+  ): Promise<Omit<ReportReceipt, 'reportId' | 'commandId' | 'attempt'>> {
+    const { flusher, onParked } = this.#parts;
+    const handling = await flusher.submit({
+      executionId,
+      claimant,
+      apply: (actor) => handleReport(actor, report, outcome, worker.name),
+    });
+    if (handling.kind === 'unknown')
+      return { result: 'unknown', eventIds: [], commandsGenerated: 0, executionStatus: null, error: null };
+    if (handling.kind === 'accepted') {
+      if (handling.child !== null) onParked(executionId, report.commandId, handling.child);
+      return {
+        result: 'accepted',
+        eventIds: handling.eventIds,
+        commandsGenerated: handling.commandsGenerated,
+        executionStatus: handling.status,
+        error: null,
+      };
+    }
+    const known = await this.#known(executionId, report);
+    return flusher.submit({ executionId, apply: (actor) => handleLate(actor, report, outcome, worker.name, known) });
+  }
+
+  async #known(executionId: number, report: Report): Promise<Known> {
+    const { store } = this.#parts;
+    const [row, events, reported] = await Promise.all([
+      store.command(report.commandId),
+      store.commandEvents(executionId, report.commandId),
+      store.reported(executionId, [report.reportId]),
+    ]);
+    return { row, events, reported };
+  }
+
+  async #reportEvents(worker: WorkerRow, report: Report, executionId: number): Promise<ReportReceipt> {
+    const eventIds: number[] = [];
+    let commandsGenerated = 0;
+    let result: ReportReceipt['result'] = 'duplicate';
+    let executionStatus: ReportReceipt['executionStatus'] = null;
+    for (const [index, event] of (report.events ?? []).entries()) {
+      const receipt = await this.#parts.recordEvent({
+        ...event,
+        executionId,
+        commandId: event.commandId ?? report.commandId,
+        attempt: event.attempt ?? report.attempt,
+        workerId: worker.name,
+        reportId: event.reportId ?? `${report.reportId}:${index}`,
+      });
+      eventIds.push(receipt.eventId);
+      commandsGenerated += receipt.commandsGenerated;
+      executionStatus = receipt.executionStatus;
+      if (!receipt.duplicate) result = receipt.stale ? 'stale' : receipt.late ? 'late' : 'accepted';
+    }
+    return {
+      reportId: report.reportId,
+      commandId: report.commandId,
+      attempt: report.attempt,
+      result,
+      eventIds,
+      commandsGenerated,
+      executionStatus,
+      error: null,
+    };
+  }
+}
+
+function refusalData(
+  row: CommandRow,
+  decision: string,
+  reason: string,
+): { worker_id: string | null; claim_policy: { decision: string; reason: string; attempt: number } } {
+  return { worker_id: row.workerId, claim_policy: { decision, reason, attempt: row.attempt } };
+}

@@ -1,0 +1,183 @@
+/**
+ * The actors of one process, put together over their ports. Production hands in PostgreSQL and the network, tests and the
+ * simulator hand in memory; what happens in between is the same code.
+ */
+import type { ClaimPolicy } from '../machines/command/claim.ts';
+import type { EngineLimits } from '../machines/execution/stage.ts';
+import { isMap, type JsonMap } from '../machines/json.ts';
+import { CommandBoard } from './board.ts';
+import { Children } from './children.ts';
+import { Commands } from './command-service.ts';
+import { Executions } from './execution-service.ts';
+import { Flusher } from './flush.ts';
+import type { Bus, Clock, CommandHint, Ids, Log, Meter, Store } from './ports.ts';
+import { publishHints, Recovery } from './recovery.ts';
+import type { CatalogService, WorkerService } from './services.ts';
+import { Supervisor } from './supervisor.ts';
+
+export interface EngineSettings {
+  readonly limits: EngineLimits;
+  readonly policy: ClaimPolicy;
+  readonly pendingRetrySeconds: number;
+  readonly stepTimeoutSeconds: number;
+  readonly commandMaxAttempts: number;
+  readonly nestingMax: number;
+  readonly flushMaxTurns: number;
+  readonly mailboxMax: number;
+  readonly actorsMax: number;
+  readonly payloadBytesMax: number;
+}
+
+export interface EnginePorts {
+  readonly store: Store;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly bus: Bus;
+  readonly log: Log;
+  readonly meter: Meter;
+  readonly catalog: CatalogService;
+  readonly workers: WorkerService;
+  /** Hex, of the text in UTF-8. */
+  sha256(text: string): string;
+}
+
+export interface RunningEngine {
+  readonly executions: Executions;
+  readonly commands: Commands;
+  readonly recovery: Recovery;
+  readonly board: CommandBoard;
+  readonly supervisor: Supervisor;
+  /** Heals what a crash left, then keeps looking. */
+  start(): Promise<void>;
+  /** No new work is taken; what was accepted is written. */
+  stop(): Promise<void>;
+}
+
+export function createEngine(ports: EnginePorts, settings: EngineSettings): RunningEngine {
+  const { store, ids, clock, bus, log, meter, catalog, workers } = ports;
+  const board = new CommandBoard();
+  const supervisor = new Supervisor({
+    store,
+    meter,
+    playbook: async (catalogId) => (await catalog.playbook(catalogId)).playbook,
+    actorsMax: settings.actorsMax,
+    payloadBytesMax: settings.payloadBytesMax,
+    onInbox: (executionId, events) => recovery.onInbox(executionId, events),
+  });
+  const engine = supervisor.attach({
+    ids,
+    limits: settings.limits,
+    pendingRetrySeconds: settings.pendingRetrySeconds,
+    leaseSeconds: settings.policy.leaseSeconds,
+    stepTimeoutSeconds: settings.stepTimeoutSeconds,
+    commandMaxAttempts: settings.commandMaxAttempts,
+    sha256: ports.sha256,
+  });
+  const flusher = new Flusher({
+    store,
+    supervisor,
+    board,
+    clock,
+    log,
+    meter,
+    policy: settings.policy,
+    maxTurns: settings.flushMaxTurns,
+    mailboxMax: settings.mailboxMax,
+    holderOf: (name) => workers.holder(name),
+    reserveIds: (count) => ids.reserve(count),
+    onCommitted(actor, writing) {
+      commands.onCommitted(actor, writing);
+      executions.onCommitted(actor, writing);
+      if (actor.row.status === 'running') return;
+      children.onEnded(actor.row);
+      const { executionId, lastEventId, status } = actor.row;
+      bus.publish('executions', [{ execution_id: executionId, last_event_id: lastEventId, status }]);
+    },
+    onPending: (hints) => publishHints(bus, hints),
+  });
+  const children = new Children({ store, flusher, supervisor, log });
+  const recovery = new Recovery({
+    store,
+    board,
+    flusher,
+    supervisor,
+    children,
+    bus,
+    clock,
+    log,
+    meter,
+    pendingRetrySeconds: settings.pendingRetrySeconds,
+  });
+  const executions = new Executions({
+    store,
+    flusher,
+    supervisor,
+    catalog,
+    ids,
+    clock,
+    engine,
+    bus,
+    nestingMax: settings.nestingMax,
+  });
+  const commands = new Commands({
+    store,
+    flusher,
+    supervisor,
+    board,
+    workers,
+    clock,
+    log,
+    policy: settings.policy,
+    stepTimeoutSeconds: settings.stepTimeoutSeconds,
+    catchUp: (pools) => recovery.catchUp(pools),
+    recordEvent: (input) => executions.recordEvent(input),
+    onParked: (executionId, commandId, childId) => children.onParked(executionId, commandId, childId),
+  });
+  const unsubscribe = bus.subscribe((topic, hints) => {
+    if (topic === 'executions') for (const hint of hints) notifyOf(executions, hint);
+    if (topic.startsWith('commands.')) takeHints(recovery, topic.slice('commands.'.length), hints);
+  });
+
+  return {
+    executions,
+    commands,
+    recovery,
+    board,
+    supervisor,
+    start: () => recovery.start(),
+    async stop() {
+      unsubscribe();
+      recovery.stop();
+      commands.drain();
+      await flusher.stop();
+    },
+  };
+}
+
+function notifyOf(executions: Executions, hint: JsonMap): void {
+  const { execution_id: id, last_event_id: last, status } = hint;
+  if (typeof id !== 'number' || typeof last !== 'number') return;
+  if (status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'running') {
+    executions.notify(id, last, status);
+  }
+}
+
+/** Hints are data from outside: what does not look like one is a sign that something is there. */
+function takeHints(recovery: Recovery, pool: string, hints: readonly JsonMap[]): void {
+  const known: CommandHint[] = [];
+  for (const hint of hints) {
+    const { execution_id: executionId, command_id: commandId, priority, tool_kind: toolKind } = hint;
+    if (
+      !isMap(hint) ||
+      typeof executionId !== 'number' ||
+      typeof commandId !== 'number' ||
+      typeof toolKind !== 'string'
+    ) {
+      // A lost look is repeated by the poll.
+      recovery.onPoolHint(pool).catch(() => {});
+      return;
+    }
+    known.push({ executionId, commandId, pool, toolKind, priority: typeof priority === 'number' ? priority : 0 });
+  }
+  recovery.onHint(known);
+}

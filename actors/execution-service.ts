@@ -1,0 +1,440 @@
+/**
+ * Starting, ending and following executions (api 2.3, 4.1, 4.8). Every change of an execution is an event delivered through
+ * its mailbox; a statement that sets a status does not exist.
+ */
+import { isoOf } from '../machines/command/instant.ts';
+import { EXECUTION_MACHINE_VERSION } from '../machines/execution/machine.ts';
+import { progressOf } from '../machines/execution/progress.ts';
+import { ServerScope } from '../machines/execution/scope.ts';
+import { ENGINE_VERSION, newExecution, runOf } from '../machines/execution/take-turn.ts';
+import type { Json, JsonMap } from '../machines/json.ts';
+import { Facade } from '../machines/playbook/template/facade.ts';
+import { mergeInputs } from '../machines/playbook/workload.ts';
+import { DomainError } from './errors.ts';
+import { type Engine, ExecutionActor, type Writing } from './execution-actor.ts';
+import type { Flusher } from './flush.ts';
+import {
+  type Bus,
+  type Clock,
+  DuplicateKeyError,
+  type ExecutionRow,
+  type ExecutionStatus,
+  type Ids,
+  type Store,
+} from './ports.ts';
+import { endCancelled, endFromOutside, recordEvent, refuseReserved } from './record-event.ts';
+import { endsNow } from './report.ts';
+import type {
+  CancelReceipt,
+  CatalogService,
+  CleanupReceipt,
+  EventInput,
+  EventReceipt,
+  ExecutionInsight,
+  ExecutionService,
+  StartReceipt,
+  StartRequest,
+} from './services.ts';
+import type { Supervisor } from './supervisor.ts';
+
+export interface ExecutionServiceParts {
+  readonly store: Store;
+  readonly flusher: Flusher;
+  readonly supervisor: Supervisor;
+  readonly catalog: CatalogService;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly engine: Engine;
+  readonly bus: Bus;
+  /** `default` means that the request named none. */
+  readonly nestingMax: number;
+}
+
+const CLEANUP_PAGE = 1000;
+const WAIT_MAX_MS = 60_000;
+
+type Follower = (lastEventId: number, status: ExecutionStatus) => void;
+
+export class Executions implements ExecutionService {
+  readonly #parts: ExecutionServiceParts;
+  readonly #followers = new Map<number, Set<Follower>>();
+
+  constructor(parts: ExecutionServiceParts) {
+    this.#parts = parts;
+  }
+
+  async start(request: StartRequest): Promise<StartReceipt> {
+    const { catalog, store, supervisor, ids, flusher, engine } = this.#parts;
+    const { entry } = await catalog.executable(request);
+    const key = request.idempotencyKey ?? null;
+    const hash =
+      key === null
+        ? null
+        : engine.sha256(canonical({ workload: request.workload, resource_kind: request.resourceKind ?? 'playbook' }));
+    if (key !== null) {
+      const known = await store.byIdempotencyKey(entry.path, key);
+      if (known !== null) return this.#repeated(known, hash, request);
+    }
+    const parent = await this.#parent(request.parentExecutionId ?? null);
+    const plan = await supervisor.plan(entry.catalogId);
+    await ids.reserve(256);
+    const executionId = ids.next();
+    const workload = mergeInputs(plan.playbook.workload, request.workload);
+    let actor: ExecutionActor;
+    let commandsGenerated: number;
+    try {
+      const started = await flusher.submit({
+        executionId,
+        create: () => {
+          const row = this.#newRow(executionId, request, entry, parent, workload, hash);
+          return new ExecutionActor(
+            { row, state: newExecution(), plan, commands: new Map(), snapshotThrough: 0, isStored: false },
+            engine,
+          );
+        },
+        apply: (created) => {
+          created.row = { ...created.row, startTime: created.at };
+          const { turn } = created.deliver({
+            type: 'execution.started',
+            status: 'running',
+            nodeName: entry.path,
+            nodeType: 'execution',
+            context: {
+              path: entry.path,
+              version: entry.version,
+              catalog_id: entry.catalogId,
+              workload,
+              args: request.workload,
+              parent_execution_id: parent?.executionId ?? null,
+            },
+            meta: request.trace ? { trace: request.trace } : {},
+          });
+          return { created, commands: turn.issued.length };
+        },
+      });
+      actor = started.created;
+      commandsGenerated = started.commands;
+    } catch (error) {
+      if (!(error instanceof DuplicateKeyError) || key === null) throw error;
+      // Two first uses of a key: the other one won and is committed.
+      const winner = await store.byIdempotencyKey(entry.path, key);
+      if (winner === null) throw error;
+      return this.#repeated(winner, hash, request);
+    }
+    return this.#receipt(actor.row, commandsGenerated, false, request.waitMs ?? null);
+  }
+
+  async cancel(
+    executionId: number,
+    options: { reason: string; cascade: boolean; by: 'api' | 'stop' },
+  ): Promise<CancelReceipt> {
+    const { store } = this.#parts;
+    const row = await store.execution(executionId);
+    if (row === null) throw notFound(executionId);
+    const cancelled: number[] = [];
+    if (row.status === 'running' && (await this.#cancelOne(executionId, options.reason, options.by, {})))
+      cancelled.push(executionId);
+    if (options.cascade) {
+      for (const child of await store.runningDescendants(executionId)) {
+        const reason = `Parent execution ${executionId} was cancelled: ${options.reason}`;
+        if (await this.#cancelOne(child, reason, 'cascade', { cascade_from: executionId })) cancelled.push(child);
+      }
+    }
+    if (cancelled.length > 0) {
+      const noun = cancelled.length === 1 ? 'execution' : 'executions';
+      return { status: 'cancelled', cancelled, message: `Cancelled ${cancelled.length} ${noun}` };
+    }
+    return { status: 'already_completed', cancelled, message: `Execution ${executionId} is already completed` };
+  }
+
+  async cleanup(options: { olderThanMinutes: number; dryRun: boolean }): Promise<CleanupReceipt> {
+    const { store, clock } = this.#parts;
+    const minutes = options.olderThanMinutes;
+    const before = isoOf(clock.now() - minutes * 60_000);
+    const selected = await store.runningSince(before, CLEANUP_PAGE);
+    const found: number[] = [];
+    for (let page = selected; page.length > 0; ) {
+      if (options.dryRun) {
+        found.push(...page);
+        break;
+      }
+      let progressed = false;
+      for (const executionId of page) {
+        const reason = `Stuck execution cleanup: running for more than ${minutes} minutes`;
+        const done = await this.#cancelOne(executionId, reason, 'cleanup', {
+          auto_cancelled: true,
+          older_than_minutes: minutes,
+        });
+        if (done) found.push(executionId);
+        progressed ||= done;
+      }
+      if (page.length < CLEANUP_PAGE || !progressed) break;
+      page = await store.runningSince(before, CLEANUP_PAGE);
+    }
+    const ids = [...found].sort((a, b) => a - b);
+    const message =
+      ids.length === 0
+        ? `No stuck executions found older than ${minutes} minutes`
+        : options.dryRun
+          ? `[DRY RUN] Would cancel ${ids.length} stuck executions older than ${minutes} minutes`
+          : `Cancelled ${ids.length} stuck executions older than ${minutes} minutes`;
+    return { executionIds: ids, message, dryRun: options.dryRun };
+  }
+
+  async finalize(
+    executionId: number,
+    options: { status: 'completed' | 'failed'; reason: string; error: string | null },
+  ): Promise<{ status: 'finalized' | 'already_completed'; message: string }> {
+    const done = await this.#parts.flusher.submit({
+      executionId,
+      apply: (actor) => {
+        if (isEnded(actor)) return false;
+        endFromOutside(actor, { status: options.status, reason: options.error ?? options.reason, result: null });
+        return true;
+      },
+    });
+    return done
+      ? { status: 'finalized', message: `Execution ${executionId} was finalized as ${options.status}` }
+      : { status: 'already_completed', message: `Execution ${executionId} is already completed` };
+  }
+
+  async recordEvent(input: EventInput): Promise<EventReceipt> {
+    const { store, flusher } = this.#parts;
+    refuseReserved(input.type);
+    const [row, events, reported] = await Promise.all([
+      input.commandId === null ? null : store.command(input.commandId),
+      input.commandId === null ? [] : store.commandEvents(input.executionId, input.commandId),
+      input.reportId === null ? [] : store.reported(input.executionId, [input.reportId]),
+    ]);
+    return flusher.submit({
+      executionId: input.executionId,
+      apply: (actor) => recordEvent(actor, input, { row, events, reported }),
+    });
+  }
+
+  async insight(executionId: number): Promise<ExecutionInsight> {
+    const actor = await this.#parts.supervisor.actor(executionId);
+    if (actor === null) throw notFound(executionId);
+    const run = runOf(actor.state);
+    await this.#parts.supervisor.fetchPayloads(writtenRefs(actor));
+    const progress = progressOf(run, actor.plan.graph, actor.row.status !== 'running');
+    const named = (status: string) => Object.keys(run.steps).filter((step) => run.steps[step]?.status === status);
+    const variables = new ServerScope(stageOf(actor), null).lookup('ctx');
+    return {
+      progress: progress.percent,
+      progressDetail: progress.detail,
+      currentStep: actor.row.currentStep,
+      completedSteps: named('completed'),
+      failedSteps: named('failed'),
+      // `ctx` as a plain map is JSON.
+      variables: variables instanceof Facade ? (variables.plain() as JsonMap) : {},
+    };
+  }
+
+  async whenEnded(executionId: number, signal: AbortSignal): Promise<ExecutionRow> {
+    const { store } = this.#parts;
+    let wake: () => void = () => {};
+    const ended = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    const leave = this.follow(executionId, (_last, status) => {
+      if (status !== 'running') wake();
+    });
+    signal.addEventListener('abort', wake, { once: true });
+    try {
+      const row = await this.#row(executionId);
+      if (row.status !== 'running' || signal.aborted) return row;
+      await ended;
+      return (await store.execution(executionId)) ?? row;
+    } finally {
+      leave();
+      signal.removeEventListener('abort', wake);
+    }
+  }
+
+  follow(executionId: number, onChange: Follower): () => void {
+    const followers = this.#followers.get(executionId) ?? new Set();
+    this.#followers.set(executionId, followers);
+    followers.add(onChange);
+    return () => {
+      followers.delete(onChange);
+      if (followers.size === 0) this.#followers.delete(executionId);
+    };
+  }
+
+  /** After a commit of this process, or a hint of another one. */
+  notify(executionId: number, lastEventId: number, status: ExecutionStatus): void {
+    for (const follower of this.#followers.get(executionId) ?? []) follower(lastEventId, status);
+  }
+
+  onCommitted(actor: ExecutionActor, writing: Writing): void {
+    const { row } = actor;
+    this.notify(row.executionId, row.lastEventId, row.status);
+    for (const child of writing.abandoned) {
+      void this.#cancelOne(child, `Parent execution ${row.executionId} no longer waits`, 'cascade', {
+        cascade_from: row.executionId,
+      }).catch(() => {});
+    }
+  }
+
+  async #cancelOne(executionId: number, reason: string, by: string, extra: JsonMap): Promise<boolean> {
+    return this.#parts.flusher.submit({
+      executionId,
+      apply: (actor) => {
+        if (isEnded(actor)) return false;
+        endCancelled(actor, { reason, by, extra });
+        return true;
+      },
+    });
+  }
+
+  async #row(executionId: number): Promise<ExecutionRow> {
+    const row = await this.#parts.store.execution(executionId);
+    if (row === null) throw notFound(executionId);
+    return row;
+  }
+
+  async #parent(parentExecutionId: number | null): Promise<ExecutionRow | null> {
+    const { store, nestingMax } = this.#parts;
+    if (parentExecutionId === null) return null;
+    const parent = await this.#row(parentExecutionId);
+    let depth = 1;
+    for (let above = parent.parentExecutionId; above !== null; depth += 1) {
+      if (depth >= nestingMax) {
+        const message = `body.parent_execution_id: playbooks are nested deeper than ${nestingMax}`;
+        throw new DomainError('validation_error', message, { errors: [message] });
+      }
+      above = (await store.execution(above))?.parentExecutionId ?? null;
+    }
+    return parent;
+  }
+
+  #newRow(
+    executionId: number,
+    request: StartRequest,
+    entry: Awaited<ReturnType<CatalogService['executable']>>['entry'],
+    parent: ExecutionRow | null,
+    workload: JsonMap,
+    hash: string | null,
+  ): ExecutionRow {
+    const pool = request.executionPool ?? (entry.path.startsWith('system/') ? 'system' : 'shared');
+    return {
+      executionId,
+      rootExecutionId: parent?.rootExecutionId ?? executionId,
+      parentExecutionId: parent?.executionId ?? null,
+      parentCommandId: request.parentCommandId ?? null,
+      parentEventId: request.parentEventId ?? null,
+      rerunOf: null,
+      catalogId: entry.catalogId,
+      path: entry.path,
+      version: entry.version,
+      kind: entry.kind,
+      pool,
+      priority: request.priority ?? 0,
+      status: 'running',
+      workload,
+      result: null,
+      resultRef: null,
+      error: null,
+      errorDetail: null,
+      progressDetail: null,
+      currentStep: null,
+      progress: 0,
+      lastEventId: 0,
+      handledThrough: 0,
+      lastEventType: 'execution.started',
+      lastNodeName: entry.path,
+      engineVersion: ENGINE_VERSION,
+      machineVersion: EXECUTION_MACHINE_VERSION,
+      openCommands: 0,
+      nextWakeAt: null,
+      startTime: isoOf(0),
+      endTime: null,
+      idempotencyKey: request.idempotencyKey ?? null,
+      requestHash: hash,
+      labels: request.labels ?? {},
+      trace: request.trace ?? null,
+      createdBy: null,
+    };
+  }
+
+  async #repeated(known: ExecutionRow, hash: string | null, request: StartRequest): Promise<StartReceipt> {
+    if (known.requestHash !== hash) {
+      throw new DomainError(
+        'idempotency_conflict',
+        `The idempotency key was used for execution ${known.executionId} with another request`,
+      );
+    }
+    return this.#receipt(known, 0, true, request.waitMs ?? null);
+  }
+
+  async #receipt(
+    row: ExecutionRow,
+    commandsGenerated: number,
+    duplicate: boolean,
+    waitMs: number | null,
+  ): Promise<StartReceipt> {
+    const base = {
+      executionId: row.executionId,
+      path: row.path,
+      catalogId: row.catalogId,
+      version: row.version,
+      kind: row.kind,
+      commandsGenerated,
+      duplicate,
+      startedAt: row.startTime,
+    };
+    if (waitMs === null || waitMs <= 0) return { ...base, waited: null };
+    const ended = await this.whenEnded(row.executionId, AbortSignal.timeout(Math.min(waitMs, WAIT_MAX_MS)));
+    return { ...base, waited: { status: ended.status, result: ended.result, error: ended.error } };
+  }
+}
+
+function isEnded(actor: ExecutionActor): boolean {
+  return (endsNow(actor) ?? actor.row.status) !== 'running';
+}
+
+function notFound(executionId: number): DomainError {
+  return new DomainError('not_found', `Execution ${executionId} not found`);
+}
+
+/** References of written variables that are stored apart. */
+function writtenRefs(actor: ExecutionActor): readonly string[] {
+  const { written } = runOf(actor.state);
+  const refs: string[] = [];
+  for (const name of Object.keys(written)) {
+    const ref = actor.state.materials.body(written[name] ?? null)?.references?.[name];
+    if (typeof ref === 'string') refs.push(ref);
+  }
+  return refs;
+}
+
+/** The part of a stage that a scope reads; nothing can be recorded through it. */
+function stageOf(actor: ExecutionActor): ConstructorParameters<typeof ServerScope>[0] {
+  const refuse = (): never => {
+    throw new Error('reading an execution records nothing');
+  };
+  return {
+    plan: actor.plan,
+    run: runOf(actor.state),
+    materials: actor.state.materials,
+    identity: actor.row,
+    limits: actor.engine.limits,
+    record: refuse,
+    issue: refuse,
+    newId: refuse,
+    isPending: () => false,
+    cancelChild: refuse,
+    payload: actor.engine.payload,
+    store: () => null,
+  };
+}
+
+/** JSON with sorted keys, so that equal requests have equal hashes. */
+function canonical(value: Json): string {
+  return JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}

@@ -1,0 +1,516 @@
+/**
+ * The commit loop of a process: finished work of many executions goes out in one transaction (architecture 6).
+ *
+ * Jobs queue while flushes are under way; a flush takes all that is ready, one turn after the other, hands new commands to
+ * waiting workers, and is written with a constant number of statements. An execution is in one flush at a time, so two
+ * flushes may overlap. When a commit fails, memory is ahead of the log: everything the flush touched is evicted and tried
+ * again from the log, alone if it keeps failing, so that one poisoned execution never blocks its neighbours.
+ */
+import type { ClaimHolder, ClaimPolicy } from '../machines/command/claim.ts';
+import { NeedPayload } from '../machines/playbook/values.ts';
+import type { Claimant, CommandBoard } from './board.ts';
+import { suits } from './board.ts';
+import { DomainError } from './errors.ts';
+import type { ExecutionActor, Writing } from './execution-actor.ts';
+import { grantCommand, grantedCommand } from './grant.ts';
+import {
+  type Clock,
+  type CommandHint,
+  type CommandRow,
+  type Log,
+  type Meter,
+  StaleError,
+  type Store,
+  UnavailableError,
+} from './ports.ts';
+import { flushOf, projectHead } from './project.ts';
+import type { GrantedCommand } from './services.ts';
+import type { Supervisor } from './supervisor.ts';
+
+/** Work on one execution, done within a flush. */
+export interface Job<T> {
+  readonly executionId: number;
+  /** Makes the execution itself (a start); otherwise it is hydrated. */
+  readonly create?: () => ExecutionActor;
+  /** Takes its place in the answer of this claimant: new commands are offered to it first. */
+  readonly claimant?: Claimant | null;
+  /** Synchronous. A DomainError refuses the job and must be thrown before anything is written. */
+  apply(actor: ExecutionActor): T;
+}
+
+interface Queued {
+  readonly job: Job<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  tries: number;
+  /** Goes in a flush of its own. */
+  isAlone: boolean;
+}
+
+interface Grant {
+  readonly claimant: Claimant;
+  readonly command: GrantedCommand;
+  readonly hint: CommandHint;
+}
+
+export interface FlusherParts {
+  readonly store: Store;
+  readonly supervisor: Supervisor;
+  readonly board: CommandBoard;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter: Meter;
+  readonly policy: ClaimPolicy;
+  readonly maxTurns: number;
+  readonly mailboxMax: number;
+  /** The worker that holds a command, as of now; reclaiming needs it. */
+  holderOf(workerId: string): Promise<ClaimHolder | null>;
+  /** Turns ask for ids synchronously. */
+  reserveIds(count: number): Promise<void>;
+  /** After a commit, once per execution that was written. */
+  onCommitted(actor: ExecutionActor, writing: Writing): void;
+  /** Commands left without a worker; announced on the bus. */
+  onPending(hints: readonly CommandHint[]): void;
+}
+
+const FLUSHES_AT_ONCE = 2;
+/** Room for one loop that goes out all at once; ordinary turns issue a command or two. */
+const IDS_PER_FLUSH = 2_048;
+const IDS_PER_TURN = 8;
+const CLAIMANTS_PER_FLUSH = 64;
+/** A conflict with another process is rare and is settled by reloading; this bounds a fault of ours. */
+const TRIES_MAX = 8;
+const DEFECT_TRIES = 3;
+
+export class Flusher {
+  readonly #parts: FlusherParts;
+  #queue: Queued[] = [];
+  readonly #claimants = new Set<Claimant>();
+  readonly #busy = new Set<number>();
+  readonly #mailbox = new Map<number, number>();
+  #underWay = 0;
+  #isScheduled = false;
+  #isStopped = false;
+  readonly #idle: (() => void)[] = [];
+
+  constructor(parts: FlusherParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves after the commit. Rejects with the refusal, `queue_unavailable`, or UnavailableError (outcome unknown). */
+  submit<T>(job: Job<T>): Promise<T> {
+    if (this.#isStopped) return Promise.reject(new DomainError('shutting_down', 'The server is shutting down'));
+    const waiting = this.#mailbox.get(job.executionId) ?? 0;
+    if (waiting >= this.#parts.mailboxMax) {
+      return Promise.reject(
+        new DomainError('queue_unavailable', `The mailbox of execution ${job.executionId} is full`),
+      );
+    }
+    this.#mailbox.set(job.executionId, waiting + 1);
+    return new Promise<T>((resolve, reject) => {
+      // The queue holds jobs of all kinds; each resolves with what its own apply returned.
+      const queued = { job, resolve: resolve as (value: unknown) => void, reject, tries: 0, isAlone: false };
+      this.#queue.push(queued);
+      this.#schedule();
+    });
+  }
+
+  /** Matches this claimant with what is on the board, in the next flush. */
+  serve(claimant: Claimant): void {
+    this.#claimants.add(claimant);
+    this.#schedule();
+  }
+
+  /** Refuses new work and resolves when what was accepted is written. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    if (this.#underWay > 0 || this.#queue.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // Requests that arrived together go out together.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    while (this.#underWay < FLUSHES_AT_ONCE) {
+      const batch = this.#takeBatch();
+      const claimants = this.#takeClaimants();
+      if (batch.length === 0 && claimants.length === 0) break;
+      this.#underWay += 1;
+      void this.#flush(batch, claimants).finally(() => {
+        this.#underWay -= 1;
+        this.#pump();
+      });
+    }
+    if (this.#underWay === 0 && this.#queue.length === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #takeBatch(): readonly Queued[] {
+    if (this.#queue.length === 0) return [];
+    const batch: Queued[] = [];
+    const rest: Queued[] = [];
+    const passed = new Set<number>();
+    for (const queued of this.#queue) {
+      const { executionId } = queued.job;
+      const first = batch[0];
+      const fits =
+        first === undefined ||
+        (!queued.isAlone && !first.isAlone) ||
+        (first.isAlone && first.job.executionId === executionId);
+      if (batch.length < this.#parts.maxTurns && fits && !passed.has(executionId) && !this.#busy.has(executionId)) {
+        batch.push(queued);
+      } else {
+        passed.add(executionId);
+        rest.push(queued);
+      }
+    }
+    for (const { job } of batch) this.#busy.add(job.executionId);
+    this.#queue = rest;
+    return batch;
+  }
+
+  #takeClaimants(): readonly Claimant[] {
+    const taken: Claimant[] = [];
+    for (const claimant of this.#claimants) {
+      if (taken.length >= CLAIMANTS_PER_FLUSH) break;
+      this.#claimants.delete(claimant);
+      if (!claimant.isClosed) taken.push(claimant);
+    }
+    return taken;
+  }
+
+  async #flush(batch: readonly Queued[], served: readonly Claimant[]): Promise<void> {
+    const { store, supervisor, board, log, meter } = this.#parts;
+    const held = new Set(batch.map(({ job }) => job.executionId));
+    const started = performance.now();
+    const actors = new Map<number, ExecutionActor>();
+    const grants: Grant[] = [];
+    let done: readonly { readonly queued: Queued; readonly value: unknown }[] = [];
+    try {
+      const hints = this.#takeHints(served, held);
+      await supervisor.hydrateAll([
+        ...batch.filter(({ job }) => job.create === undefined).map(({ job }) => job.executionId),
+        ...hints.map(({ hint }) => hint.executionId),
+      ]);
+      const holders = await this.#holdersOf(hints);
+      await this.#parts.reserveIds(IDS_PER_FLUSH + IDS_PER_TURN * batch.length);
+      done = await this.#applyAll(batch, actors);
+      this.#grantHints(hints, holders, actors, grants);
+      this.#offerNew(batch, served, actors, grants);
+      const written = [...actors.values()].filter((actor) => (actor.writing?.events.length ?? 0) > 0);
+      for (const actor of written) projectHead(actor);
+      if (written.length > 0) {
+        await store.commit(flushOf(written));
+        meter.observe('svc_flush_seconds', (performance.now() - started) / 1000);
+        meter.observe('svc_flush_turns', batch.length);
+      }
+    } catch (error) {
+      for (const executionId of held) supervisor.evict(executionId);
+      for (const { claimant, hint } of grants) {
+        claimant.room += 1;
+        board.post(hint);
+        this.#claimants.add(claimant);
+      }
+      for (const claimant of served) this.#claimants.add(claimant);
+      this.#release(held);
+      this.#failed(batch, done, error);
+      return;
+    }
+    this.#release(held);
+    this.#announce(actors, grants);
+    for (const { queued, value } of done) this.#settle(queued, () => queued.resolve(value));
+    for (const claimant of new Set([...served, ...grants.map((grant) => grant.claimant)])) claimant.onGranted();
+    if (grants.length > 0) log.debug('commands were handed over', { count: grants.length });
+  }
+
+  /** Jobs in order. One that is refused, or whose execution is defective, leaves the others alone. */
+  async #applyAll(
+    batch: readonly Queued[],
+    actors: Map<number, ExecutionActor>,
+  ): Promise<readonly { readonly queued: Queued; readonly value: unknown }[]> {
+    const { supervisor, clock } = this.#parts;
+    const done: { queued: Queued; value: unknown }[] = [];
+    const now = clock.now();
+    const broken = new Set<number>();
+    for (const queued of batch) {
+      const { job } = queued;
+      if (broken.has(job.executionId)) continue;
+      const actor = actors.get(job.executionId) ?? job.create?.() ?? supervisor.live(job.executionId);
+      if (actor === null) {
+        this.#settle(queued, () =>
+          queued.reject(new DomainError('not_found', `Execution ${job.executionId} not found`)),
+        );
+        continue;
+      }
+      try {
+        actor.open(now);
+        const value = job.apply(actor);
+        actors.set(job.executionId, actor);
+        done.push({ queued, value });
+      } catch (error) {
+        if (error instanceof DomainError) {
+          this.#settle(queued, () => queued.reject(error));
+          continue;
+        }
+        // The turn is half done: nothing of this execution is written in this flush.
+        broken.add(job.executionId);
+        actors.delete(job.executionId);
+        supervisor.evict(job.executionId);
+        const own = batch.filter((other) => other.job.executionId === job.executionId);
+        const kept = done.filter((entry) => entry.queued.job.executionId !== job.executionId);
+        done.splice(0, done.length, ...kept);
+        await this.#repair(own, queued, error);
+      }
+    }
+    return done;
+  }
+
+  /** A turn that needs a stored payload is taken again with it; one that throws is tried a few times, then given up. */
+  async #repair(own: readonly Queued[], culprit: Queued, error: unknown): Promise<void> {
+    const { supervisor, log, meter } = this.#parts;
+    if (error instanceof NeedPayload) {
+      try {
+        await supervisor.fetchPayloads('refs' in error && Array.isArray(error.refs) ? error.refs : [error.ref]);
+        this.#requeue(own);
+      } catch (cause) {
+        for (const queued of own) this.#settle(queued, () => queued.reject(cause));
+      }
+      return;
+    }
+    culprit.tries += 1;
+    if (culprit.tries < DEFECT_TRIES) {
+      this.#requeue(own);
+      return;
+    }
+    meter.count('svc_engine_poisoned_total');
+    log.error('an event keeps failing its execution', {
+      execution_id: culprit.job.executionId,
+      error: errorText(error),
+    });
+    this.#settle(culprit, () => culprit.reject(error));
+    this.#requeue(own.filter((queued) => queued !== culprit));
+  }
+
+  #requeue(own: readonly Queued[]): void {
+    this.#queue.unshift(...own);
+    this.#schedule();
+  }
+
+  /** Hints on the board for those who are served in this flush; only executions nobody else works on. */
+  #takeHints(
+    served: readonly Claimant[],
+    held: Set<number>,
+  ): readonly { readonly claimant: Claimant; readonly hint: CommandHint }[] {
+    const { board } = this.#parts;
+    const taken: { claimant: Claimant; hint: CommandHint }[] = [];
+    for (const claimant of served) {
+      for (const hint of board.take(claimant)) {
+        if (this.#busy.has(hint.executionId) && !held.has(hint.executionId)) {
+          // Skipped, not waited for; it is on the board again for the next flush.
+          queueMicrotask(() => board.post(hint));
+          continue;
+        }
+        this.#busy.add(hint.executionId);
+        held.add(hint.executionId);
+        claimant.room -= 1;
+        taken.push({ claimant, hint });
+      }
+    }
+    return taken;
+  }
+
+  async #holdersOf(hints: readonly { readonly hint: CommandHint }[]): Promise<ReadonlyMap<string, ClaimHolder | null>> {
+    const { supervisor, holderOf } = this.#parts;
+    const names = new Set<string>();
+    for (const { hint } of hints) {
+      const holder = supervisor.live(hint.executionId)?.commands.get(hint.commandId)?.workerId ?? null;
+      if (holder !== null) names.add(holder);
+    }
+    const holders = new Map<string, ClaimHolder | null>();
+    for (const name of names) holders.set(name, await holderOf(name));
+    return holders;
+  }
+
+  #grantHints(
+    hints: readonly { readonly claimant: Claimant; readonly hint: CommandHint }[],
+    holders: ReadonlyMap<string, ClaimHolder | null>,
+    actors: Map<number, ExecutionActor>,
+    grants: Grant[],
+  ): void {
+    const { supervisor, clock } = this.#parts;
+    const now = clock.now();
+    for (const { claimant, hint } of hints) {
+      const actor = actors.get(hint.executionId) ?? supervisor.live(hint.executionId);
+      const row = actor?.commands.get(hint.commandId);
+      if (actor === null || row === undefined || row.parkedOn !== null) {
+        claimant.room += 1;
+        continue;
+      }
+      actor.open(now);
+      // Granted to somebody else between the look-up and now: not ours to judge.
+      const holder = row.workerId === null ? null : holders.get(row.workerId);
+      const command = holder === undefined ? null : this.#tryGrant(actor, row, claimant, holder);
+      if (command === null) claimant.room += 1;
+      else grants.push({ claimant, command, hint });
+      if ((actor.writing?.events.length ?? 0) > 0) actors.set(hint.executionId, actor);
+    }
+  }
+
+  /** Commands issued by these very turns: to whoever reported or is served here, then to who waits, else on the board. */
+  #offerNew(
+    batch: readonly Queued[],
+    served: readonly Claimant[],
+    actors: Map<number, ExecutionActor>,
+    grants: Grant[],
+  ): void {
+    const { board } = this.#parts;
+    const here: Claimant[] = [];
+    for (const { job } of batch) if (job.claimant && !here.includes(job.claimant)) here.push(job.claimant);
+    for (const claimant of served) if (!here.includes(claimant)) here.push(claimant);
+    for (const actor of actors.values()) {
+      for (const issued of [...(actor.writing?.issued.values() ?? [])]) {
+        const row = actor.commands.get(issued.commandId);
+        if (row === undefined || row.status !== 'PENDING') continue;
+        let claimant = here.find((candidate) => suits(candidate, row)) ?? null;
+        if (claimant === null) {
+          claimant = board.takeWaiter(row);
+          if (claimant === null) continue;
+          here.push(claimant);
+        }
+        claimant.room -= 1;
+        const command = this.#tryGrant(actor, row, claimant, null);
+        if (command === null) claimant.room += 1;
+        else grants.push({ claimant, command, hint: hintOf(row) });
+      }
+    }
+  }
+
+  #tryGrant(
+    actor: ExecutionActor,
+    row: CommandRow,
+    claimant: Claimant,
+    holder: ClaimHolder | null,
+  ): GrantedCommand | null {
+    const { policy, meter } = this.#parts;
+    const granting = grantCommand(
+      actor,
+      row,
+      { name: claimant.workerId, status: 'ready', claimId: claimant.claimId },
+      holder,
+      policy,
+    );
+    meter.count('svc_claims_total', {
+      decision: granting.decision,
+      reason: granting.decision === 'refuse' ? granting.refusal.reason : 'granted',
+    });
+    return granting.decision === 'grant' ? grantedCommand(actor, granting.row, policy.leaseSeconds) : null;
+  }
+
+  /** After the commit: memory is what the log says again. */
+  #announce(actors: ReadonlyMap<number, ExecutionActor>, grants: readonly Grant[]): void {
+    const { board, onCommitted, onPending, supervisor } = this.#parts;
+    for (const { claimant, command } of grants) claimant.granted.push(command);
+    const pending: CommandHint[] = [];
+    for (const actor of actors.values()) {
+      const { writing } = actor;
+      if (writing === null) continue;
+      for (const issued of writing.issued.values()) {
+        if (actor.commands.get(issued.commandId)?.status === 'PENDING') pending.push(hintOf(issued));
+      }
+      const wrote = writing.events.length > 0;
+      if (wrote && actor.turnsSinceSnapshot >= 64) {
+        actor.turnsSinceSnapshot = 0;
+        actor.snapshotThrough = actor.row.lastEventId;
+      }
+      actor.isStored = true;
+      actor.writing = null;
+      supervisor.keep(actor);
+      if (wrote) onCommitted(actor, writing);
+    }
+    for (const hint of pending) board.post(hint);
+    if (pending.length > 0) {
+      this.#serveWaiters(pending);
+      onPending(pending);
+    }
+  }
+
+  /** Somebody may have begun to wait while the flush was under way. */
+  #serveWaiters(hints: readonly CommandHint[]): void {
+    const { board } = this.#parts;
+    for (const hint of hints) {
+      const claimant = board.takeWaiter(hint);
+      if (claimant === null) return;
+      this.serve(claimant);
+    }
+  }
+
+  #failed(batch: readonly Queued[], done: readonly { readonly queued: Queued }[], error: unknown): void {
+    const { log, meter } = this.#parts;
+    const open = batch.filter((queued) => done.length === 0 || done.some((entry) => entry.queued === queued));
+    if (error instanceof UnavailableError) {
+      for (const queued of open) this.#settle(queued, () => queued.reject(error));
+      return;
+    }
+    meter.count('svc_flush_retries_total');
+    const isConflict = error instanceof StaleError;
+    const executions = new Set(open.map(({ job }) => job.executionId));
+    const again: Queued[] = [];
+    for (const queued of open) {
+      queued.tries += 1;
+      const isOver = queued.tries >= (isConflict ? TRIES_MAX : DEFECT_TRIES);
+      // A refused write (a constraint, a bad value) is one execution's; alone, it shows whose.
+      if (!isConflict && executions.size === 1 && isOver) {
+        log.error('a flush was refused by the database', {
+          execution_id: queued.job.executionId,
+          error: errorText(error),
+        });
+        meter.count('svc_engine_poisoned_total');
+      }
+      if (isOver && (isConflict || executions.size === 1)) {
+        this.#settle(queued, () => queued.reject(error));
+      } else {
+        queued.isAlone = !isConflict;
+        again.push(queued);
+      }
+    }
+    this.#requeue(again);
+  }
+
+  #release(held: ReadonlySet<number>): void {
+    for (const executionId of held) this.#busy.delete(executionId);
+  }
+
+  #settle(queued: Queued, answer: () => void): void {
+    const { executionId } = queued.job;
+    const left = (this.#mailbox.get(executionId) ?? 1) - 1;
+    if (left > 0) this.#mailbox.set(executionId, left);
+    else this.#mailbox.delete(executionId);
+    answer();
+  }
+}
+
+function hintOf(row: {
+  executionId: number;
+  commandId: number;
+  pool: string;
+  priority: number;
+  toolKind: string;
+}): CommandHint {
+  return {
+    executionId: row.executionId,
+    commandId: row.commandId,
+    pool: row.pool,
+    priority: row.priority,
+    toolKind: row.toolKind,
+  };
+}
+
+function errorText(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}

@@ -1,0 +1,128 @@
+/** Giving a command to a worker inside a flush: arbitration, `command.claimed`, and the row with its fencing token. */
+import { arbitrateClaim, type ClaimHolder, type ClaimPolicy, type Refusal } from '../machines/command/claim.ts';
+import { instantOf } from '../machines/command/instant.ts';
+import { runOf } from '../machines/execution/take-turn.ts';
+import type { ExecutionActor } from './execution-actor.ts';
+import type { CommandRow } from './ports.ts';
+import type { GrantedCommand } from './services.ts';
+
+export interface ClaimantName {
+  readonly name: string;
+  readonly status: string;
+  readonly claimId: string | null;
+}
+
+export type Granting =
+  | { readonly decision: 'grant'; readonly row: CommandRow }
+  | { readonly decision: 'refuse'; readonly refusal: Refusal }
+  | { readonly decision: 'exhausted'; readonly reason: string };
+
+/** Decides over an open command of a live execution, and writes the grant if it is one. */
+export function grantCommand(
+  actor: ExecutionActor,
+  row: CommandRow,
+  claimant: ClaimantName,
+  holder: ClaimHolder | null,
+  policy: ClaimPolicy,
+): Granting {
+  const verdict = arbitrateClaim(row, actor.row.status, claimant, holder, instantOf(actor.at), policy);
+  if (verdict.decision === 'refuse') return { decision: 'refuse', refusal: verdict };
+  if (verdict.decision === 'exhausted') {
+    failExhausted(actor, row);
+    return { decision: 'exhausted', reason: verdict.reason };
+  }
+  if (verdict.attempt === row.attempt) return { decision: 'grant', row };
+  const event = actor.append({
+    type: 'command.claimed',
+    status: 'running',
+    nodeName: row.stepName,
+    nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
+    nodeType: row.toolKind,
+    parentEventId: row.eventId,
+    commandId: row.commandId,
+    attempt: verdict.attempt,
+    workerId: claimant.name,
+    meta: {
+      command_id: row.commandId,
+      worker_id: claimant.name,
+      attempt: verdict.attempt,
+      activation: row.activation,
+      ...(row.iterationIndex === null ? {} : { iteration_index: row.iterationIndex }),
+      ...(verdict.reclaimed ? { reclaimed: true, reclaimed_from: verdict.reclaimedFrom, reason: verdict.reason } : {}),
+    },
+  });
+  const granted: CommandRow = {
+    ...row,
+    status: 'CLAIMED',
+    attempt: verdict.attempt,
+    workerId: claimant.name,
+    claimId: claimant.claimId,
+    claimedAt: event.at,
+    startedAt: null,
+    heartbeatAt: null,
+    nextWakeAt: actor.later(policy.leaseSeconds),
+    latestEventId: event.eventId,
+  };
+  actor.change(granted);
+  return { decision: 'grant', row: granted };
+}
+
+/** A command that has used up its attempts fails at the claim (api 4.2). */
+function failExhausted(actor: ExecutionActor, row: CommandRow): void {
+  const message = `command ${row.commandId} of step '${row.stepName}' was claimed ${row.attempt} times and never finished`;
+  const error = { kind: 'logic', code: 'ATTEMPTS_EXHAUSTED', message, retryable: false };
+  const common = {
+    nodeName: row.stepName,
+    nodeType: row.toolKind,
+    parentEventId: row.eventId,
+    commandId: row.commandId,
+    attempt: row.attempt,
+    error: message,
+    status: 'failed',
+    meta: metaOf(row),
+  } as const;
+  actor.note({ ...common, type: 'call.error', result: { status: 'failed', context: { error } } });
+  const { event } = actor.deliver({
+    ...common,
+    type: 'command.failed',
+    closes: true,
+    context: { command_id: row.commandId, error },
+  });
+  if (runOf(actor.state).open[row.commandId] === undefined) actor.change(actor.closed(row, 'FAILED', event, message));
+}
+
+export function metaOf(row: CommandRow): { readonly [key: string]: number | string } {
+  return {
+    command_id: row.commandId,
+    attempt: row.attempt,
+    step: row.stepName,
+    activation: row.activation,
+    ...(row.iterationIndex === null ? {} : { iteration_index: row.iterationIndex }),
+  };
+}
+
+/** What a worker is given (api 3.1 *Command*). */
+export function grantedCommand(actor: ExecutionActor, row: CommandRow, leaseSeconds: number): GrantedCommand {
+  return describeCommand(row, actor, leaseSeconds, actor.engine.stepTimeoutSeconds);
+}
+
+export function describeCommand(
+  row: CommandRow,
+  execution: Pick<ExecutionActor, 'row' | 'plan'>,
+  leaseSeconds: number,
+  stepTimeoutSeconds: number,
+): GrantedCommand {
+  const step = execution.plan.steps.get(row.stepName);
+  const total = row.meta['iteration_total'];
+  return {
+    row,
+    path: execution.row.path,
+    version: execution.row.version,
+    parentExecutionId: execution.row.parentExecutionId,
+    toolConfig: step?.toolConfig ?? {},
+    timeoutSeconds: step?.step.timeoutSeconds ?? stepTimeoutSeconds,
+    leaseSeconds,
+    iterationTotal: typeof total === 'number' ? total : null,
+    trace: execution.row.trace,
+  };
+}

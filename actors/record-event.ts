@@ -1,0 +1,290 @@
+/**
+ * A single event from outside, as rows and a turn (api 2.5.2). Settling events drive the engine by their type alone;
+ * outcomes given by an operator end the run with the pair of rows every end has; the rest is kept as information.
+ */
+import { instantOf } from '../machines/command/instant.ts';
+import {
+  type EventDraft,
+  type EventResult,
+  type EventStatus,
+  type LogEvent,
+  TERMINAL_TYPES,
+} from '../machines/events.ts';
+import { isMap, type Json, type JsonMap } from '../machines/json.ts';
+import { DomainError } from './errors.ts';
+import type { ExecutionActor } from './execution-actor.ts';
+import { metaOf } from './grant.ts';
+import type { CommandRow } from './ports.ts';
+import { endsNow, familyOf, type Known } from './report.ts';
+import type { EventInput, EventReceipt } from './services.ts';
+
+const RESERVED: ReadonlySet<string> = new Set([
+  'execution.started',
+  'command.issued',
+  'command.claimed',
+  'loop.done',
+  'loop.stalled',
+  'ctx.updated',
+  'step.skipped',
+]);
+
+const STATUS: Readonly<Record<string, EventStatus>> = {
+  'call.done': 'completed',
+  'call.error': 'failed',
+  'command.completed': 'completed',
+  'command.failed': 'failed',
+  'command.cancelled': 'cancelled',
+  'command.started': 'running',
+  'step.exit': 'completed',
+  'playbook.completed': 'completed',
+  'playbook.failed': 'failed',
+  'execution.cancelled': 'cancelled',
+};
+
+/** Types that only the server writes are refused before anything is looked up. */
+export function refuseReserved(type: string): void {
+  if (RESERVED.has(type) || type.startsWith('workflow.') || type.startsWith('batch.')) {
+    throw new DomainError('validation_error', `body.event_type: '${type}' is written by the server`, {
+      errors: [`body.event_type: '${type}' is written by the server`],
+    });
+  }
+}
+
+export function recordEvent(actor: ExecutionActor, input: EventInput, known: Known): EventReceipt {
+  const { row } = known;
+  if (input.commandId !== null && (row === null || row.executionId !== actor.executionId)) {
+    throw new DomainError('not_found', `Command ${input.commandId} not found`);
+  }
+  const [reported] = known.reported;
+  if (reported !== undefined) return receipt(actor, reported.eventId, { duplicate: true });
+  if (input.type === 'command.heartbeat') return receipt(actor, row?.eventId ?? 1, { duplicate: true });
+  if (input.type === 'step.enter') return receipt(actor, enteredId(actor, input), { duplicate: true });
+  if (TERMINAL_TYPES.has(input.type)) return recordOutcome(actor, input);
+  const isEnded = (endsNow(actor) ?? actor.row.status) !== 'running';
+  const attempt = row === null ? input.attempt : attemptOf(input, row);
+  const isStale = row !== null && attempt !== null && attempt < row.attempt;
+  const twin = known.events.find((event) => familyOf(event.type) === familyOf(input.type) && input.type in STATUS);
+  if (row !== null && !isStale && twin !== undefined) return receipt(actor, twin.eventId, { duplicate: true });
+
+  const draft = draftOf(actor, input, row, attempt);
+  if (isStale) {
+    const event = actor.append({ ...draft, stale: true, meta: { ...draft.meta, stale: true } });
+    return receipt(actor, event.eventId, { stale: true });
+  }
+  const open = row === null ? undefined : actor.commands.get(row.commandId);
+  if (isEnded || (row !== null && open === undefined)) {
+    const event = actor.append({ ...draft, meta: { ...draft.meta, late: true } });
+    return receipt(actor, event.eventId, { late: true });
+  }
+  if (open === undefined || !(input.type in STATUS)) return receipt(actor, actor.append(draft).eventId, {});
+  return recordProgress(actor, open, draft, input);
+}
+
+function recordProgress(actor: ExecutionActor, row: CommandRow, draft: EventDraft, input: EventInput): EventReceipt {
+  switch (input.type) {
+    case 'command.started': {
+      const event = actor.append(draft);
+      if (row.startedAt === null)
+        actor.change({ ...row, status: 'RUNNING', startedAt: event.at, latestEventId: event.eventId });
+      return receipt(actor, event.eventId, {});
+    }
+    case 'step.exit':
+      return receipt(actor, actor.append(draft).eventId, {});
+    case 'call.done':
+    case 'call.error':
+      if (row.parkedOn === null) return receipt(actor, actor.note(draft).eventId, {});
+      return settleParked(actor, row, draft);
+    default:
+      return settle(actor, row, draft, input);
+  }
+}
+
+function settle(actor: ExecutionActor, row: CommandRow, draft: EventDraft, input: EventInput): EventReceipt {
+  const child = input.payload['child_execution_id'];
+  if (input.type === 'command.completed' && input.payload['pending_callback'] === true) {
+    const { event } = actor.deliver(draft);
+    actor.change({
+      ...row,
+      status: 'RUNNING',
+      startedAt: row.startedAt ?? event.at,
+      parkedOn: typeof child === 'number' ? child : null,
+      nextWakeAt: actor.later(3600),
+      latestEventId: event.eventId,
+    });
+    return receipt(actor, event.eventId, {});
+  }
+  // A cancelled command that nobody asked to cancel is a failed one: its step has no outcome.
+  const type = input.type === 'command.cancelled' ? 'command.failed' : input.type;
+  const { event, turn } = actor.deliver({ ...draft, type, status: STATUS[type] ?? 'failed', closes: true });
+  const settled = actor.state.snapshot.context.run.settled;
+  const ok = settled !== null && settled.commandId === row.commandId ? settled.ok : type === 'command.completed';
+  actor.change({
+    ...actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, event.error),
+    startedAt: row.startedAt ?? event.at,
+  });
+  return receipt(actor, event.eventId, { commandsGenerated: turn.issued.length });
+}
+
+/** The call row of a parked command closes it (language 14.2). */
+export function settleParked(actor: ExecutionActor, row: CommandRow, draft: EventDraft): EventReceipt {
+  const { event, turn } = actor.deliver({ ...draft, closes: true });
+  const ok = draft.type === 'call.done';
+  actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, draft.error ?? null));
+  return receipt(actor, event.eventId, { commandsGenerated: turn.issued.length });
+}
+
+/** An end from outside: the `workflow.*` row stands directly before its `playbook.*` row. */
+function recordOutcome(actor: ExecutionActor, input: EventInput): EventReceipt {
+  if ((endsNow(actor) ?? actor.row.status) !== 'running') {
+    const draft = draftOf(actor, { ...input, type: 'late.outcome' }, null, null);
+    const event = actor.append({ ...draft, meta: { ...draft.meta, late: true, reported_type: input.type } });
+    return receipt(actor, event.eventId, { late: true });
+  }
+  const error = errorText(input.payload['error']);
+  const event =
+    input.type === 'execution.cancelled'
+      ? endCancelled(actor, {
+          reason: textOf(input.payload['reason']) ?? error ?? 'Cancelled by an event',
+          by: 'event',
+        })
+      : endFromOutside(actor, {
+          status: input.type === 'playbook.completed' ? 'completed' : 'failed',
+          reason: error ?? textOf(input.payload['reason']) ?? 'The execution was ended by an event',
+          result: input.payload['result'] ?? input.payload['response'] ?? null,
+        });
+  return receipt(actor, event.eventId, {});
+}
+
+export function endFromOutside(
+  actor: ExecutionActor,
+  end: {
+    readonly status: 'completed' | 'failed';
+    readonly reason: string;
+    readonly result: Json;
+    readonly detail?: JsonMap;
+  },
+): LogEvent {
+  const failed = end.status === 'failed';
+  const context: JsonMap = {
+    status: end.status,
+    final_step: null,
+    result: failed ? null : end.result,
+    error: failed ? end.reason : null,
+    reason: end.reason,
+    ...(failed ? { error_detail: end.detail ?? { message: end.reason, failed_steps: [], errors: [] } } : {}),
+  };
+  const common = { status: end.status, context, error: failed ? end.reason : null, duration: durationOf(actor) };
+  actor.append({ ...common, type: `workflow.${end.status}`, nodeName: 'workflow', nodeType: 'workflow' });
+  return actor.deliver({ ...common, type: `playbook.${end.status}`, nodeName: actor.row.path, nodeType: 'playbook' })
+    .event;
+}
+
+export function endCancelled(
+  actor: ExecutionActor,
+  cancel: { readonly reason: string; readonly by: string; readonly extra?: JsonMap },
+): LogEvent {
+  return actor.deliver({
+    type: 'execution.cancelled',
+    status: 'cancelled',
+    nodeName: actor.row.path,
+    nodeType: 'execution',
+    duration: durationOf(actor),
+    context: { reason: cancel.reason, cancelled_at: actor.at, cancelled_by: cancel.by, ...cancel.extra },
+  }).event;
+}
+
+function durationOf(actor: ExecutionActor): number {
+  return Math.max(0, instantOf(actor.at) - instantOf(actor.row.startTime));
+}
+
+function draftOf(actor: ExecutionActor, input: EventInput, row: CommandRow | null, attempt: number | null): EventDraft {
+  const step = input.step ?? row?.stepName ?? null;
+  if (step === null) {
+    throw new DomainError('validation_error', 'body.step: is required without a command_id', {
+      errors: ['body.step: is required without a command_id'],
+    });
+  }
+  const { result, response, ...payload } = input.payload;
+  const error = input.payload['error'];
+  const duration = input.payload['duration_ms'];
+  const status = input.status ?? STATUS[input.type] ?? 'completed';
+  return {
+    type: input.type,
+    status,
+    nodeName: step,
+    nodeId: row === null || row.iterationIndex === null ? step : `${step}#${row.iterationIndex}`,
+    nodeType: row?.toolKind ?? 'step',
+    parentEventId: row?.eventId ?? null,
+    commandId: row?.commandId ?? null,
+    attempt,
+    workerId: input.workerId,
+    reportId: input.reportId,
+    reportSeq: input.reportId === null ? null : 0,
+    duration: typeof duration === 'number' && duration >= 0 ? duration : null,
+    error: errorText(error),
+    context: payload,
+    result: resultOf(actor, status, result ?? response, error, step, row),
+    meta: {
+      ...input.meta,
+      ...(row === null ? {} : metaOf(row)),
+      ...(attempt === null ? {} : { attempt }),
+      ...(input.actionable ? {} : { actionable: false }),
+      ...(input.producerTime === null ? {} : { producer_time: input.producerTime }),
+    },
+  };
+}
+
+function resultOf(
+  actor: ExecutionActor,
+  status: EventStatus,
+  value: Json | undefined,
+  error: Json | undefined,
+  step: string,
+  row: CommandRow | null,
+): EventResult | null {
+  const failure: JsonMap =
+    error === undefined || error === null
+      ? {}
+      : { error: isMap(error) ? error : { kind: 'unknown', code: null, message: String(error) } };
+  if (value === undefined) return Object.keys(failure).length === 0 ? null : { status, context: failure };
+  // A result in the row's own form is taken as it is; anything else is the data.
+  const data =
+    isMap(value) && isMap(value['context']) && Object.hasOwn(value['context'], 'data')
+      ? (value['context']['data'] ?? null)
+      : value;
+  const stored = actor.store(data, step, row?.commandId ?? null, actor.engine.limits.inlineMaxBytes);
+  return stored === null
+    ? { status, context: { data, ...failure } }
+    : { status, context: { ...stored.summary, ...failure }, reference: stored.reference };
+}
+
+/** The event's own, else that of the worker that holds the command, else the present one. */
+function attemptOf(input: EventInput, row: CommandRow): number {
+  if (input.attempt !== null) return input.attempt;
+  return row.attempt;
+}
+
+function enteredId(actor: ExecutionActor, input: EventInput): number {
+  return actor.state.snapshot.context.run.steps[input.step ?? '']?.entered || 1;
+}
+
+function receipt(actor: ExecutionActor, eventId: number, flags: Partial<EventReceipt>): EventReceipt {
+  return {
+    eventId,
+    commandsGenerated: 0,
+    duplicate: false,
+    late: false,
+    stale: false,
+    executionStatus: endsNow(actor) ?? actor.row.status,
+    ...flags,
+  };
+}
+
+function errorText(error: Json | undefined): string | null {
+  if (typeof error === 'string' && error !== '') return error;
+  return isMap(error) ? textOf(error['message']) : null;
+}
+
+function textOf(value: Json | undefined): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

@@ -1,0 +1,153 @@
+/**
+ * One decision in the making: what it has recorded so far, what it has put off until all arcs are handled, and whether it
+ * has already found that the execution fails. The planner's parts call each other through it.
+ */
+import type { Failure } from '../events.ts';
+import { isMap, type Json, type JsonMap } from '../json.ts';
+import { Facade, type Scope } from '../playbook/template/facade.ts';
+import { renderTree, TemplateError } from '../playbook/template/template.ts';
+import { type AssignmentPlan, assignInto } from './plan.ts';
+import type { StepFailure } from './run.ts';
+import { writtenValue } from './scope.ts';
+import type { Situation, Stage } from './stage.ts';
+
+export interface Decision {
+  readonly stage: Stage;
+  /** Joins reached by this decision that have not been dispatched by it. */
+  readonly arrivals: Set<string>;
+  /** Failures found by this decision; any stops further dispatch. */
+  readonly failures: StepFailure[];
+  /** Denials and empty loops so far: steps that ended within this very decision. */
+  cascade: number;
+  dispatch(step: string, situation: Situation | null): void;
+  /** Handles the end of an activation: its `set`, its arcs, its failure. */
+  end(situation: Situation): void;
+}
+
+/** Nothing new is dispatched any more. */
+export function isHalted(decision: Decision): boolean {
+  return decision.stage.run.failing || decision.failures.length > 0;
+}
+
+/** The engine itself fails the execution at this step. */
+export function failExecution(decision: Decision, step: string, failure: Omit<Failure, 'details'>): void {
+  decision.failures.push({
+    step,
+    event: null,
+    iteration: null,
+    task: null,
+    kind: failure.kind,
+    code: failure.code,
+    message: failure.message,
+  });
+}
+
+/** What a template error means for whoever asked; anything else (a payload to fetch, a bug) goes on up. */
+export function transformFailure(error: unknown, where: string): Failure {
+  if (!(error instanceof TemplateError)) throw error;
+  return { kind: 'transform', code: error.code, message: `${where}: ${error.message}`, retryable: false };
+}
+
+/**
+ * Renders all values of one `set` against the state before it and records what they make of the variables.
+ * Throws TemplateError; then nothing was recorded.
+ */
+export function recordSet(
+  decision: Decision,
+  step: string,
+  source: 'step' | 'arc',
+  assignments: readonly AssignmentPlan[],
+  scope: Scope,
+): void {
+  if (assignments.length === 0) return;
+  const { stage } = decision;
+  const rendered = assignments.map(({ assignment, value }) => ({
+    path: assignment.path,
+    value: renderTree(value, scope, stage.limits.template),
+  }));
+  recordVariables(decision, step, source, rendered);
+}
+
+/** The `ctx` writes of a command, by variable path, become variables of the execution. */
+export function recordWrites(decision: Decision, step: string, writes: JsonMap | null): void {
+  if (writes === null) return;
+  const assignments = Object.keys(writes).map((key) => ({ path: key.split('.'), value: writes[key] ?? null }));
+  if (assignments.length > 0) recordVariables(decision, step, 'command', assignments);
+}
+
+function recordVariables(
+  decision: Decision,
+  step: string,
+  source: 'command' | 'step' | 'arc',
+  assignments: readonly { readonly path: readonly string[]; readonly value: Json }[],
+): void {
+  const { stage } = decision;
+  const values: { [name: string]: Json } = {};
+  for (const { path, value } of assignments) {
+    const [name, ...rest] = path;
+    if (name === undefined) continue;
+    const current =
+      rest.length === 0 ? undefined : Object.hasOwn(values, name) ? values[name] : currentValue(stage, name);
+    values[name] = assignInto(current, rest, value);
+  }
+  const references: { [name: string]: Json } = {};
+  for (const name of Object.keys(values)) {
+    const stored = stage.store(values[name] ?? null, name, stage.limits.inlineMaxBytes);
+    if (stored === null) continue;
+    values[name] = stored.summary;
+    references[name] = stored.reference.ref;
+  }
+  stage.record({
+    type: 'ctx.updated',
+    status: 'completed',
+    nodeName: step,
+    nodeType: 'step',
+    context: { step, source, values, ...(Object.keys(references).length > 0 ? { references } : {}) },
+  });
+}
+
+function currentValue(stage: Stage, name: string): Json | undefined {
+  const written = writtenValue(stage, name);
+  // A facade of a stored value is plain JSON once unwrapped.
+  if (written instanceof Facade) return written.plain() as Json;
+  if (written !== undefined) return written as Json;
+  const { workload } = stage.materials;
+  return Object.hasOwn(workload, name) ? workload[name] : undefined;
+}
+
+/** Failures of one failed step: the iterations of a loop one by one (at most a hundred), else the step's own. */
+export function failuresOf(situation: Situation): readonly StepFailure[] {
+  const step = situation.step.step.name;
+  const data = situation.body?.data;
+  if (situation.failure === null && situation.isLoop && isMap(data)) {
+    const errors = data['errors'];
+    if (Array.isArray(errors) && errors.length > 0) {
+      return errors.slice(0, 100).map((error) => ({
+        step,
+        event: null,
+        iteration: isMap(error) && typeof error['index'] === 'number' ? error['index'] : null,
+        task: null,
+        kind: textOf(error, 'kind') ?? 'unknown',
+        code: textOf(error, 'code'),
+        message: textOf(error, 'message') ?? 'the iteration failed',
+      }));
+    }
+  }
+  const failure = situation.failure ?? situation.body?.error ?? null;
+  return [
+    {
+      step,
+      event: null,
+      iteration: null,
+      task: situation.body?.failedTask ?? null,
+      kind: failure?.kind ?? 'unknown',
+      code: failure?.code ?? null,
+      message: failure?.message ?? 'the step failed',
+    },
+  ];
+}
+
+function textOf(value: Json, key: string): string | null {
+  const member = isMap(value) ? value[key] : undefined;
+  return typeof member === 'string' ? member : null;
+}

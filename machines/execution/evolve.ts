@@ -1,0 +1,190 @@
+/**
+ * The fold: what each event makes true (language 14.2). Nothing here decides anything, looks at a playbook or fails; an
+ * event that does not fit the run is ignored, because the log may hold rows that another writer put there.
+ */
+import type { LogEvent } from '../events.ts';
+import { isMap, type JsonMap } from '../json.ts';
+import type { LoopRun, OpenCommand, Run, StepFailure, StepRun } from './run.ts';
+
+export function openRun(run: Run, event: LogEvent): void {
+  run.startedAt = event.at;
+}
+
+export function openActivation(run: Run, event: LogEvent): void {
+  const name = event.nodeName;
+  const known = run.steps[name];
+  const step: StepRun = known ?? { activation: 0, status: 'open', entered: 0, value: null, loop: null, stalls: 0 };
+  if (known !== undefined) leaveStatus(run, known);
+  step.activation += 1;
+  step.status = 'open';
+  step.entered = event.eventId;
+  step.loop = loopOf(event.context);
+  run.steps[name] = step;
+  if (!run.active.includes(name)) run.active.push(name);
+  run.lastEntered = name;
+  run.joins = run.joins.filter((join) => join !== name);
+}
+
+export function skipStep(run: Run, event: LogEvent): void {
+  const known = run.steps[event.nodeName];
+  if (known === undefined) {
+    run.steps[event.nodeName] = { activation: 0, status: 'skipped', entered: 0, value: null, loop: null, stalls: 0 };
+    run.counts.skipped += 1;
+  } else if (known.status === 'open') {
+    endActivation(run, event.nodeName, known, 'skipped');
+  }
+  // A step that is skipped when it waited at its barrier has left it.
+  run.joins = run.joins.filter((join) => join !== event.nodeName);
+}
+
+export function openCommand(run: Run, event: LogEvent): void {
+  const step = run.steps[event.nodeName];
+  if (event.commandId === null || run.open[event.commandId] !== undefined) return;
+  const iteration = integerIn(event.meta, 'iteration_index');
+  run.open[event.commandId] = {
+    step: event.nodeName,
+    activation: integerIn(event.meta, 'activation') ?? step?.activation ?? 1,
+    iteration,
+    issued: event.eventId,
+    outcome: null,
+    failed: false,
+    parkedOn: null,
+  };
+  run.openCount += 1;
+  if (step?.loop && iteration !== null) {
+    step.loop.open += 1;
+    step.loop.next = Math.max(step.loop.next, iteration + 1);
+  }
+}
+
+/** The first outcome of a command stays, whatever is reported later. */
+export function attachOutcome(run: Run, event: LogEvent): void {
+  const command = commandOf(run, event);
+  if (command === null || command.outcome !== null) return;
+  run.open[String(event.commandId)] = { ...command, outcome: event.eventId, failed: event.type === 'call.error' };
+}
+
+export function parkCommand(run: Run, event: LogEvent): void {
+  const command = commandOf(run, event);
+  if (command === null) return;
+  const child = integerIn(event.context, 'child_execution_id') ?? 0;
+  run.open[String(event.commandId)] = { ...command, parkedOn: child };
+}
+
+/** Closes the command; its activation ends with it unless it is one iteration of a loop. */
+export function settleCommand(run: Run, event: LogEvent): void {
+  const command = commandOf(run, event);
+  if (command === null || event.commandId === null) return;
+  const ok =
+    command.outcome === null ? event.type !== 'command.failed' && event.type !== 'call.error' : !command.failed;
+  const outcome = command.outcome ?? event.eventId;
+  removeCommand(run, event.commandId);
+  const step = run.steps[command.step];
+  const current = step !== undefined && step.status === 'open' && step.activation === command.activation;
+  run.settled = {
+    commandId: event.commandId,
+    step: command.step,
+    activation: command.activation,
+    iteration: command.iteration,
+    outcome,
+    ok,
+    current,
+  };
+  if (!current) return;
+  if (step.loop === null) {
+    step.value = outcome;
+    endActivation(run, command.step, step, ok ? 'completed' : 'failed');
+  } else {
+    step.loop.open -= 1;
+    if (ok) step.loop.succeeded += 1;
+    else step.loop.failed += 1;
+  }
+}
+
+export function closeCommand(run: Run, event: LogEvent): void {
+  const command = commandOf(run, event);
+  if (command === null || event.commandId === null) return;
+  removeCommand(run, event.commandId);
+  const step = run.steps[command.step];
+  if (step === undefined || step.status !== 'open' || step.activation !== command.activation) return;
+  if (step.loop !== null) step.loop.open -= 1;
+  if (step.loop === null || step.loop.open === 0) endActivation(run, command.step, step, 'skipped');
+}
+
+export function endLoop(run: Run, event: LogEvent): void {
+  const step = run.steps[event.nodeName];
+  if (step === undefined || step.status !== 'open') return;
+  const loop = step.loop;
+  step.stalls = loop !== null && loop.total > 0 && loop.succeeded === 0 ? step.stalls + 1 : 0;
+  step.value = event.eventId;
+  step.loop = null;
+  endActivation(run, event.nodeName, step, event.status === 'failed' ? 'failed' : 'completed');
+}
+
+export function assignVariables(run: Run, event: LogEvent): void {
+  const values = event.context['values'];
+  if (isMap(values)) for (const name of Object.keys(values)) run.written[name] = event.eventId;
+  const arrived = event.meta['arrived'];
+  if (Array.isArray(arrived)) {
+    for (const join of arrived) if (typeof join === 'string' && !run.joins.includes(join)) run.joins.push(join);
+  }
+}
+
+/** The execution is failing: nothing new is dispatched, joins are dropped, parked waits are over (language 5.7). */
+export function markFailing(run: Run, event: LogEvent): void {
+  run.failing = true;
+  run.joins = [];
+  const failures = event.meta['failures'];
+  // Written by this engine a moment ago or read back from the log: the shape is ours either way.
+  if (Array.isArray(failures)) run.failures.push(...(failures as unknown as StepFailure[]));
+  for (const id of Object.keys(run.open)) {
+    const command = run.open[id];
+    if (command === undefined || command.parkedOn === null) continue;
+    closeCommand(run, { ...event, commandId: Number(id), nodeName: command.step });
+  }
+}
+
+export function closeRun(run: Run): void {
+  run.joins = [];
+}
+
+function commandOf(run: Run, event: LogEvent): OpenCommand | null {
+  if (event.commandId === null || event.stale) return null;
+  return run.open[event.commandId] ?? null;
+}
+
+function removeCommand(run: Run, commandId: number): void {
+  delete run.open[commandId];
+  run.openCount -= 1;
+}
+
+function endActivation(run: Run, name: string, step: StepRun, status: 'completed' | 'failed' | 'skipped'): void {
+  step.status = status;
+  run.active = run.active.filter((active) => active !== name);
+  run.counts[status] += 1;
+  if (status === 'completed') run.lastCompleted = name;
+}
+
+function leaveStatus(run: Run, step: StepRun): void {
+  if (step.status !== 'open') run.counts[step.status] -= 1;
+}
+
+function loopOf(context: JsonMap): LoopRun | null {
+  const total = integerIn(context, 'iterations_expected');
+  if (total === null) return null;
+  const mode = context['mode'];
+  return {
+    mode: mode === 'parallel' || mode === 'cursor' ? mode : 'sequential',
+    total,
+    limit: integerIn(context, 'max_in_flight') ?? 1,
+    next: 0,
+    open: 0,
+    succeeded: 0,
+    failed: 0,
+  };
+}
+
+function integerIn(map: JsonMap, key: string): number | null {
+  const value = map[key];
+  return typeof value === 'number' && Number.isInteger(value) ? value : null;
+}

@@ -1,0 +1,296 @@
+/**
+ * Loops over a collection: entry, the next iterations, the aggregate (language 9). The chart holds a cursor and counts;
+ * items and results are materials, so ten thousand iterations cost the same each.
+ */
+import type { Failure } from '../events.ts';
+import { isMap, type Json, type JsonMap } from '../json.ts';
+import { evaluateNative, renderTree } from '../playbook/template/template.ts';
+import { NeedPayload } from '../playbook/values.ts';
+import { type Decision, failExecution, isHalted, transformFailure } from './decision.ts';
+import { countCascade, issueCommand } from './issue.ts';
+import type { Body, LoopMaterial } from './materials.ts';
+import { bodyOf } from './materials.ts';
+import type { StepPlan } from './plan.ts';
+import type { LoopRun, Settled } from './run.ts';
+import { ServerScope } from './scope.ts';
+import type { Situation } from './stage.ts';
+
+const STALLED_AFTER = 5;
+const PARALLEL_DEFAULT = 100;
+
+export function enterLoop(decision: Decision, plan: StepPlan, activation: number, situation: Situation | null): void {
+  const { stage } = decision;
+  const { step } = plan;
+  if (step.loop === null) return;
+  const opening = openLoop(decision, plan, situation);
+  const common = { activation, iterator: step.loop.iterator, mode: step.loop.mode };
+
+  if (opening.failure !== null) {
+    stage.record({
+      type: 'step.enter',
+      status: 'started',
+      nodeName: step.name,
+      nodeType: 'loop',
+      context: { ...common, iterations_expected: 0 },
+    });
+    finish(decision, plan, activation, { items: [], ref: null, results: [] }, opening.failure);
+    return;
+  }
+  const { items, limit } = opening;
+  const stored = items.length === 0 ? null : stage.store(items, step.name, stage.limits.inlineMaxBytes);
+  stage.record({
+    type: 'step.enter',
+    status: 'started',
+    nodeName: step.name,
+    nodeType: 'loop',
+    context: {
+      ...common,
+      iterations_expected: items.length,
+      max_in_flight: limit,
+      ...(stored === null ? { collection: items } : { collection_ref: stored.reference.ref }),
+    },
+  });
+  if (items.length > 0) {
+    issueIterations(decision, plan, activation);
+  } else if (countCascade(decision, step.name)) {
+    finish(decision, plan, activation, { items: [], ref: null, results: [] }, null);
+  }
+}
+
+/** An iteration's command was settled: keep its outcome, issue what may follow, end the loop when nothing is left. */
+export function continueLoop(decision: Decision, plan: StepPlan, settled: Settled): void {
+  const { stage } = decision;
+  const { name } = plan.step;
+  const loop = stage.run.steps[name]?.loop;
+  const material = stage.materials.loops.get(name);
+  if (loop === null || loop === undefined || material === undefined) return;
+  if (settled.iteration !== null && settled.outcome !== null) {
+    material.results[settled.iteration] = stage.materials.body(settled.outcome) ?? NOTHING;
+    stage.materials.forget(settled.outcome);
+  }
+  if (isHalted(decision)) return;
+  const isStopping = plan.step.failureMode === 'fail_fast' && loop.failed > 0;
+  if (!isStopping) issueIterations(decision, plan, settled.activation);
+  if (loop.open === 0) finish(decision, plan, settled.activation, material, null);
+}
+
+function issueIterations(decision: Decision, plan: StepPlan, activation: number): void {
+  const { stage } = decision;
+  const loop = stage.run.steps[plan.step.name]?.loop;
+  const spec = plan.step.loop;
+  if (loop === null || loop === undefined || spec === null) return;
+  // `command.issued` moves the cursor and counts the open ones as it is folded.
+  while (loop.open < loop.limit && loop.next < loop.total) {
+    const index = loop.next;
+    issueCommand(decision, plan, activation, {
+      kind: 'item',
+      iterator: spec.iterator,
+      item: itemsOf(decision, plan)[index] ?? null,
+      index,
+      total: loop.total,
+    });
+  }
+}
+
+function itemsOf(decision: Decision, plan: StepPlan): readonly Json[] {
+  const material = decision.stage.materials.loops.get(plan.step.name);
+  if (material?.items) return material.items;
+  const ref = material?.ref ?? '';
+  const payload = decision.stage.payload(ref);
+  if (!Array.isArray(payload)) throw new NeedPayload(ref);
+  return payload;
+}
+
+type Opening =
+  | { readonly items: readonly Json[]; readonly limit: number; readonly failure: null }
+  | { readonly failure: Failure };
+
+function openLoop(decision: Decision, plan: StepPlan, situation: Situation | null): Opening {
+  const { stage } = decision;
+  const { step } = plan;
+  const scope = new ServerScope(stage, situation);
+  let value: unknown;
+  let limit: unknown = null;
+  try {
+    value = plan.loopIn === null ? step.loop?.in : evaluateNative(plan.loopIn, scope, stage.limits.template);
+    if (plan.maxInFlight !== null) limit = renderTree(plan.maxInFlight, scope, stage.limits.template);
+  } catch (error) {
+    return { failure: transformFailure(error, `loop of step '${step.name}'`) };
+  }
+  const items = collectionOf(value);
+  if (items === null) {
+    const expression = typeof step.loop?.in === 'string' ? step.loop.in : JSON.stringify(step.loop?.in ?? null);
+    return {
+      failure: {
+        kind: 'config',
+        code: 'LOOP_NOT_ITERABLE',
+        message: `loop step '${step.name}': '${expression}' is not iterable (got ${nameOf(value)})`,
+      },
+    };
+  }
+  if (items.length > stage.limits.loopMaxItems) {
+    const message = `loop step '${step.name}': ${items.length} items are more than the limit of ${stage.limits.loopMaxItems}`;
+    return { failure: { kind: 'logic', code: 'LOOP_MAX_ITEMS', message } };
+  }
+  if (step.loop?.mode !== 'parallel') return { items, limit: 1, failure: null };
+  if (limit === null) return { items, limit: PARALLEL_DEFAULT, failure: null };
+  const wanted = typeof limit === 'string' && limit.trim() !== '' ? Number(limit) : limit;
+  if (typeof wanted !== 'number' || !Number.isInteger(wanted) || wanted < 1) {
+    const message = `loop step '${step.name}': max_in_flight must be an integer of at least 1`;
+    return { failure: { kind: 'config', code: 'LOOP_MAX_IN_FLIGHT', message } };
+  }
+  return { items, limit: Math.min(wanted, stage.limits.loopMaxInFlight), failure: null };
+}
+
+/** Language 9.1; null when the value is not a collection. */
+export function collectionOf(value: unknown): readonly Json[] | null {
+  if (Array.isArray(value)) return value as readonly Json[];
+  if (typeof value === 'number' && Number.isInteger(value)) {
+    return Array.from({ length: Math.max(0, Math.min(value, 1_000_001)) }, (_, index) => index);
+  }
+  if (typeof value === 'string') return arrayIn(value) ?? [value];
+  if (isMap(value)) return Object.keys(value).map((key) => ({ key, value: value[key] ?? null }));
+  return null;
+}
+
+function arrayIn(text: string): readonly Json[] | null {
+  if (!text.trimStart().startsWith('[')) return null;
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? (parsed as readonly Json[]) : null;
+  } catch {
+    return null;
+  }
+}
+
+function nameOf(value: unknown): string {
+  return value === undefined ? 'undefined' : JSON.stringify(value);
+}
+
+const NOTHING: Body = {
+  data: null,
+  reference: null,
+  error: null,
+  tasks: null,
+  failedTask: null,
+  writes: null,
+  values: null,
+  references: null,
+};
+
+function finish(
+  decision: Decision,
+  plan: StepPlan,
+  activation: number,
+  material: LoopMaterial,
+  failure: Failure | null,
+): void {
+  const { stage } = decision;
+  const { step } = plan;
+  const loop = stage.run.steps[step.name]?.loop ?? null;
+  const ok = failure === null && (loop === null || loop.failed === 0 || step.failureMode === 'best_effort');
+  const aggregate = aggregateOf(decision, material, loop, ok);
+  const limit = step.tasks.at(-1)?.output?.inlineMaxBytes ?? stage.limits.inlineMaxBytes;
+  const stored = stage.store(aggregate, step.name, limit);
+  const { results: _results, data: _data, ...inline } = aggregate;
+  const status = ok ? 'completed' : 'failed';
+  const error = failure ?? (ok ? null : firstError(aggregate));
+  const event = stage.record({
+    type: 'loop.done',
+    status,
+    nodeName: step.name,
+    nodeType: 'loop',
+    error: error?.message ?? null,
+    context: {
+      iterations: loop?.total ?? 0,
+      stats: aggregate['stats'] ?? null,
+      activation,
+      ...(error === null ? {} : { error: { ...error } as JsonMap }),
+    },
+    result:
+      stored === null
+        ? { status, context: { data: aggregate } }
+        : { status, context: { ...stored.summary, ...inline }, reference: stored.reference },
+  });
+  stage.record({
+    type: 'step.exit',
+    status,
+    nodeName: step.name,
+    nodeType: 'loop',
+    context: { status, activation },
+  });
+  stage.materials.loops.delete(step.name);
+  if ((stage.run.steps[step.name]?.stalls ?? 0) >= STALLED_AFTER) {
+    const message = `loop step '${step.name}' had ${STALLED_AFTER} activations in a row without a successful iteration`;
+    stage.record({
+      type: 'loop.stalled',
+      status: 'failed',
+      nodeName: step.name,
+      nodeType: 'loop',
+      context: { message },
+    });
+    failExecution(decision, step.name, { kind: 'logic', code: 'LOOP_STALLED', message });
+    return;
+  }
+  decision.end({
+    step: plan,
+    outcome: ok ? 'ok' : 'failed',
+    isLoop: true,
+    activation,
+    body: bodyOf(event),
+    failure,
+    total: loop?.total ?? 0,
+    at: event.at,
+  });
+}
+
+/** Language 9.5. Results that are stored apart are part of the aggregate in full, so all of them are asked for at once. */
+function aggregateOf(decision: Decision, material: LoopMaterial, loop: LoopRun | null, ok: boolean): JsonMap {
+  const total = loop?.total ?? 0;
+  const results: Json[] = [];
+  const errors: JsonMap[] = [];
+  const missing: string[] = [];
+  for (let index = 0; index < total; index += 1) {
+    const body = material.results[index];
+    if (body === undefined || body.error !== null) {
+      results.push(null);
+      if (body?.error)
+        errors.push({ index, kind: body.error.kind, code: body.error.code, message: body.error.message });
+    } else if (body.reference === null) {
+      results.push(body.data ?? null);
+    } else {
+      const payload = decision.stage.payload(body.reference.ref);
+      if (payload === undefined) missing.push(body.reference.ref);
+      results.push(payload ?? null);
+    }
+  }
+  if (missing.length > 0) throw new NeedPayloads(missing);
+  return {
+    results,
+    data: results,
+    errors,
+    stats: { total, success: loop?.succeeded ?? 0, failed: loop?.failed ?? 0 },
+    count: total,
+    status: ok ? 'completed' : 'failed',
+  };
+}
+
+function firstError(aggregate: JsonMap): Failure {
+  const errors = aggregate['errors'];
+  const first = Array.isArray(errors) ? errors[0] : undefined;
+  if (!isMap(first)) return { kind: 'unknown', code: null, message: 'an iteration failed' };
+  return {
+    kind: String(first['kind']),
+    code: first['code'] === null ? null : String(first['code']),
+    message: String(first['message']),
+  };
+}
+
+/** Many payloads at once. */
+export class NeedPayloads extends NeedPayload {
+  readonly refs: readonly string[];
+  constructor(refs: readonly string[]) {
+    super(refs[0] ?? '');
+    this.refs = refs;
+  }
+}

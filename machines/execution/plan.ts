@@ -1,0 +1,124 @@
+/**
+ * A playbook, compiled for the server: templates of sets, guards, admission and loops as closures, the graph, and what
+ * each step's commands may reference. Made once per catalog entry and kept.
+ */
+import type { Json, JsonMap } from '../json.ts';
+import type { Arc, Assignment, Playbook, Step } from '../playbook/document.ts';
+import { buildGraph, type Graph } from '../playbook/graph.ts';
+import { type References, referencesOf } from '../playbook/references.ts';
+import {
+  type Condition,
+  compileCondition,
+  compileTemplate,
+  compileTree,
+  type Template,
+  type TreeTemplate,
+} from '../playbook/template/template.ts';
+import { toToolConfig } from '../playbook/tool-config.ts';
+
+export interface Plan {
+  readonly playbook: Playbook;
+  readonly graph: Graph;
+  readonly steps: ReadonlyMap<string, StepPlan>;
+}
+
+export interface StepPlan {
+  readonly step: Step;
+  readonly set: readonly AssignmentPlan[];
+  readonly arcs: readonly ArcPlan[];
+  /** `when: null` is the else rule. */
+  readonly admit:
+    | readonly { readonly when: Condition | null; readonly source: string; readonly allow: boolean }[]
+    | null;
+  /** Null for literals and for steps without a loop. */
+  readonly loopIn: Template | null;
+  readonly maxInFlight: TreeTemplate | null;
+  /** What its commands may reference (language 8.3). */
+  readonly references: References;
+  /** `context.tool_config` of its commands: one task or a list of tasks. */
+  readonly toolConfig: Json;
+  /** Kind shown for its commands and events. */
+  readonly toolKind: string;
+}
+
+export interface ArcPlan {
+  readonly arc: Arc;
+  /** Null: always true. */
+  readonly when: Condition | null;
+  readonly source: string;
+  /** Looks at the outcome, so it is followed after a failure too (language 5.7). */
+  readonly handlesErrors: boolean;
+  readonly set: readonly AssignmentPlan[];
+}
+
+export interface AssignmentPlan {
+  readonly assignment: Assignment;
+  readonly value: TreeTemplate;
+}
+
+export function compilePlan(playbook: Playbook): Plan {
+  return {
+    playbook,
+    graph: buildGraph(playbook),
+    steps: new Map(playbook.steps.map((step) => [step.name, compileStep(step)])),
+  };
+}
+
+function compileStep(step: Step): StepPlan {
+  const configs = step.tasks.map((task) => toToolConfig(task));
+  return {
+    step,
+    set: step.set.map(compileAssignment),
+    arcs: step.arcs.map(compileArc),
+    admit:
+      step.admit === null
+        ? null
+        : step.admit.map((rule) => ({
+            when: rule.when === null ? null : compileCondition(rule.when),
+            source: String(rule.when),
+            allow: rule.allow,
+          })),
+    loopIn: typeof step.loop?.in === 'string' ? compileTemplate(step.loop.in) : null,
+    maxInFlight: step.loop === null || step.loop.maxInFlight === null ? null : compileTree(step.loop.maxInFlight),
+    references: referencesOf(step),
+    toolConfig: step.pipeline ? configs : (configs[0] ?? {}),
+    toolKind: step.pipeline && configs.length > 1 ? 'pipeline' : (step.tasks[0]?.kind ?? 'noop'),
+  };
+}
+
+const ERROR_ROOTS: readonly string[] = ['event', 'error'];
+const ERROR_MEMBERS: readonly string[] = [
+  'output.status',
+  'output.error',
+  'output.http',
+  'output.pg',
+  'output.py',
+  'output.js',
+];
+
+function compileArc(arc: Arc): ArcPlan {
+  const when = arc.when === null || arc.when === true ? null : compileCondition(arc.when);
+  return {
+    arc,
+    when,
+    source: String(arc.when),
+    handlesErrors:
+      when !== null &&
+      (when.roots.some((root) => ERROR_ROOTS.includes(root)) ||
+        when.members.some((member) => ERROR_MEMBERS.includes(member))),
+    set: arc.set.map(compileAssignment),
+  };
+}
+
+function compileAssignment(assignment: Assignment): AssignmentPlan {
+  return { assignment, value: compileTree(assignment.value) };
+}
+
+/** The value of a nested assignment written into what the variable holds now (language 6.1). */
+export function assignInto(current: Json | undefined, path: readonly string[], value: Json): Json {
+  const [first, ...rest] = path;
+  if (first === undefined) return value;
+  const base: JsonMap =
+    typeof current === 'object' && current !== null && !Array.isArray(current) ? (current as JsonMap) : {};
+  return { ...base, [first]: assignInto(base[first], rest, value) };
+}

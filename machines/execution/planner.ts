@@ -1,0 +1,81 @@
+/**
+ * The planner: what the names of the execution chart's decisions mean. It looks at the run after the event was folded and
+ * records further events; each is folded before the next is decided.
+ */
+import type { LogEvent } from '../events.ts';
+import { recordArrivals, releaseJoins } from './barrier.ts';
+import { type Decision, failuresOf, isHalted, recordWrites } from './decision.ts';
+import { dispatch } from './dispatch.ts';
+import { closeOpenCommands, concludeDecision } from './ending.ts';
+import { continueLoop } from './loop.ts';
+import { endActivation } from './routing.ts';
+import type { Situation, Stage } from './stage.ts';
+
+/** Answers one named decision of the chart for the event that was just folded. */
+export function decide(stage: Stage, name: string, event: LogEvent): void {
+  if (name === 'decideEntry') decideEntry(stage, event);
+  else if (name === 'decideAfterCommand') decideAfterCommand(stage, event);
+  else if (name === 'decideAfterEnd') decideAfterEnd(stage, event);
+}
+
+function decideEntry(stage: Stage, event: LogEvent): void {
+  const decision = openDecision(stage);
+  const { entryStep } = stage.plan.playbook;
+  decision.dispatch(entryStep, null);
+  settle(decision, null, entryStep, event);
+}
+
+function decideAfterCommand(stage: Stage, event: LogEvent): void {
+  const { settled } = stage.run;
+  const plan = settled === null ? undefined : stage.plan.steps.get(settled.step);
+  if (settled === null || plan === undefined) return;
+  const decision = openDecision(stage);
+  const body = stage.materials.body(settled.outcome) ?? null;
+  recordWrites(decision, settled.step, body?.writes ?? null);
+  let situation: Situation | null = null;
+  if (settled.current) {
+    if (plan.step.loop !== null) {
+      continueLoop(decision, plan, settled);
+    } else {
+      situation = {
+        step: plan,
+        outcome: settled.ok ? 'ok' : 'failed',
+        isLoop: false,
+        activation: settled.activation,
+        body,
+        failure: null,
+        total: null,
+        at: event.at,
+      };
+      // A further failure while the execution is failing is told at its end too.
+      if (!settled.ok && isHalted(decision)) decision.failures.push(...failuresOf(situation));
+      else decision.end(situation);
+    }
+  }
+  settle(decision, situation, settled.step, event);
+}
+
+/** A terminal event from outside leaves commands open; one of our own never does. */
+function decideAfterEnd(stage: Stage, event: LogEvent): void {
+  if (event.eventId !== event.causeId) return;
+  const reason = event.context['reason'];
+  closeOpenCommands(stage, typeof reason === 'string' ? reason : `the execution was ended by ${event.type}`);
+}
+
+function settle(decision: Decision, situation: Situation | null, step: string, event: LogEvent): void {
+  releaseJoins(decision, situation);
+  recordArrivals(decision, step);
+  concludeDecision(decision, event);
+}
+
+function openDecision(stage: Stage): Decision {
+  const decision: Decision = {
+    stage,
+    arrivals: new Set(),
+    failures: [],
+    cascade: 0,
+    dispatch: (step, situation) => dispatch(decision, step, situation),
+    end: (situation) => endActivation(decision, situation),
+  };
+  return decision;
+}

@@ -1,0 +1,69 @@
+/** Takes the snapshot a command carries: of inputs, variables and steps only what its tasks can reference (language 8.3). */
+import type { Json, JsonMap } from '../json.ts';
+import type { StepPlan } from './plan.ts';
+import type { Iteration, RenderContext, StepSnapshot } from './render-context.ts';
+import type { Stage } from './stage.ts';
+
+export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iteration | null): RenderContext {
+  const { identity, materials, run, plan } = stage;
+  const { references } = step;
+  const roots = references.everything ? null : new Set(references.roots);
+  const wants = (name: string): boolean => roots === null || roots.has(name);
+  const wantsVariables = wants('ctx');
+
+  const ctx: { [name: string]: Json } = {};
+  const refs: { [name: string]: string } = {};
+  for (const name in run.written) {
+    if (!wantsVariables && !wants(name)) continue;
+    const body = materials.body(run.written[name] ?? null);
+    const value = body?.values?.[name];
+    if (value === undefined) continue;
+    ctx[name] = value;
+    const ref = body?.references?.[name];
+    if (typeof ref === 'string') refs[name] = ref;
+  }
+
+  const steps: { [name: string]: StepSnapshot } = {};
+  if (roots === null || roots.has('steps')) for (const name in run.steps) addStep(stage, steps, name);
+  else for (const name of roots) if (plan.steps.has(name)) addStep(stage, steps, name);
+
+  const context: RenderContext = {
+    execution_id: String(identity.executionId),
+    catalog_id: String(identity.catalogId),
+    path: identity.path,
+    version: identity.version,
+    workload: wants('workload') || wantsVariables ? materials.workload : pick(materials.workload, roots),
+    args: wants('args') ? materials.args : {},
+    ctx,
+    steps,
+  };
+  return {
+    ...context,
+    ...(Object.keys(refs).length > 0 ? { ctx_refs: refs } : {}),
+    ...(iteration === null ? {} : { iteration }),
+  };
+}
+
+function addStep(stage: Stage, steps: { [name: string]: StepSnapshot }, name: string): void {
+  const step = stage.run.steps[name];
+  if (step === undefined || step.value === null) return;
+  const body = stage.materials.body(step.value);
+  if (body === undefined) return;
+  const failed = body.error !== null;
+  steps[name] = {
+    status: step.status === 'open' ? (failed ? 'failed' : 'completed') : step.status,
+    value: body.data ?? null,
+    ref: body.reference?.ref ?? null,
+    error: body.error,
+    activation: step.activation,
+    ...(body.tasks === null ? {} : { tasks: body.tasks }),
+    ...(body.failedTask === null ? {} : { failed_task: body.failedTask }),
+  };
+}
+
+function pick(inputs: JsonMap, roots: ReadonlySet<string> | null): JsonMap {
+  if (roots === null) return inputs;
+  const picked: { [name: string]: Json } = {};
+  for (const name of roots) if (Object.hasOwn(inputs, name)) picked[name] = inputs[name] ?? null;
+  return picked;
+}

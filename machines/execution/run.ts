@@ -1,0 +1,113 @@
+/**
+ * What an execution knows of itself: counters, open commands, and *where* in the log values lie, never the values.
+ *
+ * A Run belongs to whoever holds its snapshot. Folding an event changes it in place: copying a map of a thousand steps
+ * for each event would make the cost of an event grow with the playbook. A turn that fails therefore throws its
+ * snapshot away, and the log gives a new one.
+ */
+
+export interface Run {
+  /** ISO instant of `execution.started`. */
+  startedAt: string;
+  /** Steps that were entered or skipped, by name. */
+  readonly steps: { [name: string]: StepRun };
+  /** Open commands by id. */
+  readonly open: { [commandId: string]: OpenCommand };
+  openCount: number;
+  /** Steps waiting at their barrier, in order of arrival. */
+  joins: string[];
+  /** Written variables: name to the event that holds the value. */
+  readonly written: { [name: string]: number };
+  /** Steps that failed without an arc to handle it, in order. */
+  readonly failures: StepFailure[];
+  failing: boolean;
+  /** The step that completed last. */
+  lastCompleted: string | null;
+  /** The step entered last. */
+  lastEntered: string | null;
+  /** Steps with an open activation, in order of entry. */
+  active: string[];
+  /** Steps by the status of their last activation. */
+  readonly counts: { completed: number; failed: number; skipped: number };
+  /** The command closed by the event folded last; what a decision is about. */
+  settled: Settled | null;
+}
+
+export interface StepRun {
+  /** Activations so far. */
+  activation: number;
+  status: 'open' | 'completed' | 'failed' | 'skipped';
+  /** Number of the last `step.enter`; 0 when it was only skipped. */
+  entered: number;
+  /** The event that holds its value (or its error), null before the first end. */
+  value: number | null;
+  loop: LoopRun | null;
+  /** Consecutive activations with items and without a success (language 9.4). */
+  stalls: number;
+}
+
+export interface LoopRun {
+  readonly mode: 'sequential' | 'parallel' | 'cursor';
+  readonly total: number;
+  readonly limit: number;
+  /** Index of the next iteration to issue. */
+  next: number;
+  open: number;
+  succeeded: number;
+  failed: number;
+}
+
+export interface OpenCommand {
+  readonly step: string;
+  readonly activation: number;
+  readonly iteration: number | null;
+  readonly issued: number;
+  /** The first recorded `call.done` or `call.error`. */
+  outcome: number | null;
+  failed: boolean;
+  parkedOn: number | null;
+}
+
+export interface Settled {
+  readonly commandId: number;
+  readonly step: string;
+  readonly activation: number;
+  readonly iteration: number | null;
+  readonly outcome: number | null;
+  readonly ok: boolean;
+  /** False when the activation it belongs to has been superseded. */
+  readonly current: boolean;
+}
+
+/** `event` holds the error; null when the engine itself found it (then the fields below say what). */
+export interface StepFailure {
+  readonly step: string;
+  readonly event: number | null;
+  readonly iteration: number | null;
+  readonly task: string | null;
+  readonly kind: string;
+  readonly code: string | null;
+  readonly message: string;
+}
+
+export function newRun(): Run {
+  return {
+    startedAt: '',
+    steps: Object.create(null),
+    open: Object.create(null),
+    openCount: 0,
+    joins: [],
+    written: Object.create(null),
+    failures: [],
+    failing: false,
+    lastCompleted: null,
+    lastEntered: null,
+    active: [],
+    counts: { completed: 0, failed: 0, skipped: 0 },
+    settled: null,
+  };
+}
+
+export function isOpen(run: Run, step: string): boolean {
+  return run.steps[step]?.status === 'open';
+}
