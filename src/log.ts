@@ -45,7 +45,6 @@ export function createLog(options: LogOptions): Log {
         paths: [...SECRET_FIELDS, ...SECRET_FIELDS.map((field) => `*["${field}"]`)].map(quoted),
         censor: '***',
       },
-      serializers: { error: errorFields, err: errorFields, cause: errorFields },
     },
     pretty ? { write: (line: string) => options.sink.write(readable(line)) } : options.sink,
   );
@@ -68,22 +67,28 @@ function quoted(path: string): string {
 function wrap(root: pino.Logger, component: string): Log {
   const logger = root.child({ component });
   return {
-    debug: (message, fields = {}) => logger.debug(fields, message),
-    info: (message, fields = {}) => logger.info(fields, message),
-    warn: (message, fields = {}) => logger.warn(fields, message),
-    error: (message, fields = {}) => logger.error(fields, message),
+    debug: (message, fields = {}) => logger.debug(withErrors(fields, false), message),
+    info: (message, fields = {}) => logger.info(withErrors(fields, false), message),
+    warn: (message, fields = {}) => logger.warn(withErrors(fields, false), message),
+    error: (message, fields = {}) => logger.error(withErrors(fields, true), message),
     child: (part) => wrap(root, part),
   };
 }
 
-/** Message, code, stack and causes of an error; anything else as it is. */
-function errorFields(value: unknown): unknown {
+/** Errors among the values become what an operator reads; a stack only where someone must look now. */
+function withErrors(fields: Fields, stacks: boolean): Fields {
+  if (!Object.values(fields).some((value) => value instanceof Error)) return fields;
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, told(value, stacks)]));
+}
+
+/** Message, code and causes of an error; anything else as it is. */
+function told(value: unknown, stacks: boolean): unknown {
   if (!(value instanceof Error)) return value;
   return {
     message: value.message,
     ...('code' in value ? { code: value.code } : {}),
-    stack: value.stack,
-    ...(value.cause === undefined ? {} : { cause: errorFields(value.cause) }),
+    ...(stacks ? { stack: value.stack } : {}),
+    ...(value.cause === undefined ? {} : { cause: told(value.cause, stacks) }),
   };
 }
 

@@ -22,7 +22,11 @@ describe('each rule catches what it forbids', () => {
     ['machines/a.ts', 'export async function a() {}', 'synchronous'],
     ['machines/a.ts', 'const a = `${/* } */ Date.now()}`;', 'time, chance, timers'],
     ['machines/a.ts', 'const a = Math.random();', 'time, chance, timers'],
-    ['machines/a.ts', 'const chart = { states: { a: { invoke: 1 } } };', 'no invoke and no after'],
+    [
+      'machines/a.ts',
+      "import { setup } from 'xstate'; const chart = { states: { a: { invoke: 1 } } };",
+      'no invoke and no after',
+    ],
     ['machines/a.ts', "import { createActor } from 'xstate';", 'createActor()'],
     ['machines/execution/a.ts', "import { transition } from 'xstate';", 'transition()'],
     ['machines/a.ts', "export { b } from './b.ts';", 'No barrels'],

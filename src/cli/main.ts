@@ -1,8 +1,8 @@
 /** Entry of the command line: picks the command, reads its words, and turns errors into one sentence and an exit code. */
-import { readFileSync } from 'node:fs';
 import { ConfigError } from '../config.ts';
 import { type Command, helpOf, readCall, Unavailable, UsageError } from './command.ts';
 import { EXIT } from './exit-code.ts';
+import { packageVersion } from './package-version.ts';
 import { Refused } from './remote.ts';
 import { processTerminal, type Terminal } from './terminal.ts';
 
@@ -33,7 +33,7 @@ async function main(argv: readonly string[], terminal: Terminal): Promise<number
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
   if (name === '--version' || name === 'version') {
-    terminal.out(`callboard ${version()} (node ${process.versions.node})\n`);
+    terminal.out(`callboard ${packageVersion()} (node ${process.versions.node})\n`);
     return EXIT.ok;
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
@@ -73,10 +73,4 @@ function tell(error: unknown, name: string, command: Command, terminal: Terminal
 function overview(): string {
   const rows = Object.entries(COMMANDS).map(([name, entry]) => `  ${name.padEnd(10)} ${entry.summary}`);
   return `usage: callboard COMMAND [options]\n\n${rows.join('\n')}\n\ncallboard COMMAND --help tells more. Settings: docs/configuration.md\n`;
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  // Our own package file has a version.
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -30,9 +30,9 @@ export async function startStack(config: Config, log: Log, parts: { readonly wor
     const server = await startServer({ ...config, databaseUrl: database.url }, { log });
     running.push({ name: 'server', stop: () => server.stop() });
     if (parts.worker) {
-      const { startWorker } = await import('../worker/main.ts');
+      const { startWorkerProcess } = await import('./worker-process.ts');
       const own = { ...config, worker: { ...config.worker, serverUrl: server.url } };
-      const worker = await startWorker(own, { log: log.child('worker') });
+      const worker = await startWorkerProcess(own, log.child('worker'));
       running.push({ name: 'worker', stop: () => worker.stop() });
     }
     let stopping: Promise<void> | null = null;

@@ -15,8 +15,8 @@ export const command: Command = {
     const config = readConfig(texts['server'] === undefined ? env : { ...env, SVC_SERVER_URL: texts['server'] });
     const log = processLog(config, 'worker');
     const stop = stopSignal(() => log.info('Stopping; a second signal ends it at once'));
-    const { startWorker } = await import('../../worker/main.ts');
-    const worker = await startWorker(config, { log });
+    const { startWorkerProcess } = await import('../worker-process.ts');
+    const worker = await startWorkerProcess(config, log);
     await aborted(stop.signal);
     await worker.stop();
     log.info('The worker has stopped');

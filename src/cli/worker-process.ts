@@ -1,0 +1,47 @@
+/** A worker with its tools, composed from the configuration: what `callboard worker` is, and a part of `dev` and `run`. */
+import { type Config, ConfigError } from '../config.ts';
+import type { Log } from '../log.ts';
+import { createTools, type Tools } from '../tools/registry.ts';
+import { startWorker } from '../worker/main.ts';
+import { packageVersion } from './package-version.ts';
+
+export interface WorkerProcess {
+  readonly name: string;
+  /** Resolves when the server knows the worker. */
+  readonly registered: Promise<void>;
+  /** Takes nothing new, lets running work end, then closes the tools. */
+  stop(): Promise<void>;
+}
+
+/** Throws ConfigError for an egress rule that cannot be read. */
+export async function startWorkerProcess(config: Config, log: Log): Promise<WorkerProcess> {
+  const version = packageVersion();
+  const tools = toolsOf(config, version);
+  const worker = await startWorker({ config, log, tools, version });
+  return {
+    name: worker.name,
+    registered: worker.registered,
+    stop: async () => {
+      await worker.stop();
+      await tools.close();
+    },
+  };
+}
+
+function toolsOf(config: Config, version: string): Tools {
+  try {
+    return createTools({
+      httpMaxResponseBytes: config.httpMaxResponseBytes,
+      toolTimeoutSeconds: config.toolTimeoutSeconds,
+      pythonBin: config.pythonBin,
+      scriptDir: config.scriptDir,
+      jsMemoryMb: config.jsMemoryMb,
+      jsAllowedModules: config.jsAllowedModules,
+      egress: { policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny },
+      version,
+    });
+  } catch (error) {
+    if (error instanceof RangeError) throw new ConfigError([`SVC_EGRESS_ALLOW or SVC_EGRESS_DENY: ${error.message}`]);
+    throw error;
+  }
+}
