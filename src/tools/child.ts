@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
+import { bindToWorker } from './lifeline.ts';
 
 export interface ChildSpec {
   readonly command: string;
@@ -41,16 +42,20 @@ export function childEnvironment(
 
 /** Runs a command to its end or to the abort of its signal; rejects only when it cannot be started. */
 export async function runChild(spec: ChildSpec): Promise<ChildEnd> {
-  const child = spawn(spec.command, spec.args, {
+  const { exchange } = spec;
+  const lifeline = exchange === undefined ? 3 : 4;
+  const bound = bindToWorker(spec.command, spec.args, spec.env, lifeline, exchange === undefined ? [] : [3]);
+  const child = spawn(bound.command, bound.args, {
     cwd: spec.cwd,
     env: { ...spec.env },
     detached: true,
-    stdio: spec.exchange === undefined ? ['ignore', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe', 'pipe'],
+    stdio: exchange === undefined ? ['ignore', 'pipe', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
+  child.stdio[lifeline]?.on('error', () => {});
   const stdout = captureText(child.stdout, spec.maxOutputBytes);
   const stderr = captureText(child.stderr, spec.maxOutputBytes);
-  const answer = captureText(child.stdio[3], spec.exchange?.maxAnswerBytes ?? 0);
-  child.stdin?.on('error', () => {}).end(spec.exchange?.request);
+  const answer = captureText(exchange === undefined ? null : child.stdio[3], exchange?.maxAnswerBytes ?? 0);
+  child.stdin?.on('error', () => {}).end(exchange?.request);
   const kill = () => killGroup(child);
   spec.signal.addEventListener('abort', kill, { once: true });
   if (spec.signal.aborted) kill();

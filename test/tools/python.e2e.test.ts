@@ -212,12 +212,12 @@ describe('a python run', () => {
       'import subprocess, time\np = subprocess.Popen(["sleep", "300"])\nprint(p.pid, flush=True)\ntime.sleep(300)';
     const outcome = failed(await run(code, {}, { timeoutMs: 500 }));
     expect(outcome.error).toMatchObject({ kind: 'timeout', code: 'PY_TIMEOUT', retryable: true });
-    expect(isGone(Number(outcome.log?.stdout))).toBe(true);
+    await expect.poll(() => isGone(Number(outcome.log?.stdout))).toBe(true);
   });
 
   it('leaves nothing behind when it ends', async () => {
     const pid = await value('import subprocess\nresult = subprocess.Popen(["sleep", "300"]).pid');
-    expect(isGone(Number(pid))).toBe(true);
+    await expect.poll(() => isGone(Number(pid))).toBe(true);
   });
 
   it('stops when the try is cancelled', async () => {

@@ -74,12 +74,12 @@ describe('a shell command', () => {
     expect(outcome.error).toMatchObject({ kind: 'timeout', code: 'TOOL_TIMEOUT', retryable: true });
     const pid = Number((outcome.data as JsonMap)['stdout']);
     expect(pid).toBeGreaterThan(1);
-    expect(await isRunning(pid)).toBe(false);
+    await expect.poll(() => isRunning(pid)).toBe(false);
   });
 
   it('takes background jobs with it when it ends', async () => {
     const pid = Number((await data({ command: 'sleep 300 & echo $!' }))['stdout']);
-    expect(await isRunning(pid)).toBe(false);
+    await expect.poll(() => isRunning(pid)).toBe(false);
   });
 
   it('stops when the try is cancelled', async () => {

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { JsonMap } from '../../../machines/json.ts';
 import { captureText, killGroup } from '../child.ts';
+import { bindToWorker } from '../lifeline.ts';
 
 export interface JavascriptRequest {
   readonly code: string;
@@ -118,7 +119,15 @@ export function createProcesses(options: ProcessOptions): JavascriptProcesses {
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>>): Ready {
-  const child = spawn(process.execPath, args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
+  const bound = bindToWorker(process.execPath, args, env, 4, [3]);
+  const child = spawn(bound.command, bound.args, {
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+  });
+  child.stdio[4]?.on('error', () => {});
+  // The watcher of the lifeline ends with the process it watches.
+  child.once('exit', () => killGroup(child));
   // With 'pipe' at index 3 node makes a socket there.
   const channel = child.stdio[3] as Duplex;
   const ready = {

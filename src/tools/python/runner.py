@@ -317,8 +317,10 @@ def serve(path):
     os.write(1, b"ready\n")
     while True:
         readable, _, _ = select.select([listener, 0], [], [])
-        if 0 in readable:
-            return  # the worker has closed our input, or is gone
+        if 0 in readable:  # the worker has closed our input, or is gone
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+            return
         connection, _ = listener.accept()
         try:
             child = os.fork()
