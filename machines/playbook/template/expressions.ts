@@ -16,7 +16,6 @@ import type {
   Is,
   LookupVal,
   Name,
-  Pair,
   Sequence,
 } from 'nunjucks/src/nodes.js';
 import { fault } from './errors.ts';
@@ -392,33 +391,45 @@ export class Expressions {
     what: string,
     at: number,
   ): CompiledArguments {
-    const positional: Evaluate[] = [];
-    let pairs: readonly Pair[] = [];
-    for (const child of children) {
-      if (child.typename === 'KeywordArgs') pairs = child.children;
-      else positional.push(this.compile(child));
-    }
+    const given: Evaluate[] = [];
     const named: (readonly [string, Evaluate])[] = [];
-    for (const { key, value } of pairs) {
-      const name = key.typename === 'Literal' ? String(key.value) : '';
-      const evaluate = this.compile(value);
-      if (operation === null || operation.variadic) {
-        named.push([name, evaluate]);
-        continue;
-      }
-      const index = operation.parameters.indexOf(name);
-      if (index < 0 || positional[index] !== undefined) this.#tokens.fail(`${what} has no such argument '${name}'`, at);
-      while (positional.length < index) positional.push(() => undefined);
-      positional[index] = evaluate;
+    for (const child of children) {
+      if (child.typename !== 'KeywordArgs') given.push(this.compile(child));
+      else for (const { key, value } of child.children) named.push([nameOf(key), this.compile(value)]);
     }
-    if (operation !== null && !operation.variadic && positional.length > operation.parameters.length) {
-      this.#tokens.fail(`${what} has too many arguments`, at);
+    // A namespace keeps what only templates have: cyclers, other namespaces, `loop`.
+    const treat = operation === FUNCTIONS.get('namespace') ? (value: unknown) => value : plain;
+    if (operation === null || operation.variadic) return argumentsOf(given, named, treat);
+    const { parameters } = operation;
+    if (given.length > parameters.length) this.#tokens.fail(`${what} has too many arguments`, at);
+    const places = new Map(given.map((evaluate, index) => [index, evaluate]));
+    for (const [name, evaluate] of named) {
+      const index = parameters.indexOf(name);
+      if (index < 0 || places.has(index)) this.#tokens.fail(`${what} cannot take the argument '${name}'`, at);
+      places.set(index, evaluate);
     }
-    return {
-      positional: positional.length === 0 ? () => NO_ARGUMENTS : (run) => positional.map((each) => plain(each(run))),
-      named: named.length === 0 ? () => NO_NAMED : (run) => namedValues(run, named),
-    };
+    const count = Math.max(-1, ...places.keys()) + 1;
+    return argumentsOf(
+      Array.from({ length: count }, (_none, index) => places.get(index) ?? (() => undefined)),
+      [],
+      plain,
+    );
   }
+}
+
+function nameOf(key: Expression): string {
+  return key.typename === 'Literal' ? String(key.value) : '';
+}
+
+function argumentsOf(
+  given: readonly Evaluate[],
+  named: readonly (readonly [string, Evaluate])[],
+  treat: (value: unknown) => unknown,
+): CompiledArguments {
+  return {
+    positional: given.length === 0 ? () => NO_ARGUMENTS : (run) => given.map((each) => treat(each(run))),
+    named: named.length === 0 ? () => NO_NAMED : (run) => namedValues(run, named, treat),
+  };
 }
 
 interface CompiledArguments {
@@ -473,9 +484,13 @@ function passingDefault(subject: Evaluate, filter: Operation, args: CompiledArgu
   };
 }
 
-function namedValues(run: Run, named: readonly (readonly [string, Evaluate])[]): DataMap {
+function namedValues(
+  run: Run,
+  named: readonly (readonly [string, Evaluate])[],
+  treat: (value: unknown) => unknown,
+): DataMap {
   const values: { [key: string]: unknown } = {};
-  for (const [name, evaluate] of named) put(values, name, plain(evaluate(run)));
+  for (const [name, evaluate] of named) put(values, name, treat(evaluate(run)));
   return values;
 }
 

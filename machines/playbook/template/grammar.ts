@@ -84,6 +84,15 @@ export function parseTemplate(source: string): { readonly root: Body; readonly t
   return { root: new JinjaParser(tokens).parseAsRoot(), tokens };
 }
 
+/** nunjucks names its own functions and tokens in messages; authors of playbooks know neither. */
+function inOurWords(message: string): string {
+  return message
+    .replace(/^parse\w+: /, '')
+    .replace(/^expected variable end$/, "expected '}}'")
+    .replace(/^expected block end in (\w+) statement$/, "expected '%}' to end the '$1' tag")
+    .replace(/end of file$/, 'end');
+}
+
 class JinjaParser extends nunjucks.Parser {
   readonly #tokens: Tokens;
   #depth = 0;
@@ -95,7 +104,7 @@ class JinjaParser extends nunjucks.Parser {
 
   /** nunjucks throws what this returns; every refusal of its statement half comes through here. */
   override error(message: string, _line?: number, offset?: number): Error {
-    return this.#tokens.refusal(message, offset ?? this.#offset());
+    return this.#tokens.refusal(inOurWords(message), offset ?? this.#offset());
   }
 
   override parseStatement(): Statement | null {
@@ -148,7 +157,7 @@ class JinjaParser extends nunjucks.Parser {
     if (targets.length > 1) this.#refuse("'set' needs a value");
     const capture = new nodes.Capture(0, at);
     const value = this.parseFilter(capture);
-    this.#captureUntil('endset', capture);
+    this.#capture('set', capture);
     return new AssignNode(0, at, targets, value);
   }
 
@@ -156,13 +165,13 @@ class JinjaParser extends nunjucks.Parser {
     const at = this.#keyword('filter');
     const capture = new nodes.Capture(0, at);
     const value = this.parseFilter(this.#filter(capture));
-    this.#captureUntil('endfilter', capture);
+    this.#capture('filter', capture);
     return new nodes.Output(0, at, [value]);
   }
 
-  #captureUntil(end: string, capture: Capture): void {
-    this.advanceAfterBlockEnd(end);
-    capture.body = this.parseUntilBlocks(end);
+  #capture(tag: string, capture: Capture): void {
+    this.advanceAfterBlockEnd(tag);
+    capture.body = this.parseUntilBlocks(`end${tag}`);
     this.advanceAfterBlockEnd();
   }
 
@@ -185,10 +194,7 @@ class JinjaParser extends nunjucks.Parser {
   /** Names to bind: `a`, `a, b`, `(a, (b, c))`, and `space.a` in a `set`. */
   #targets(): Expression[] {
     const targets = [this.#target()];
-    while (this.skip(TOKEN.comma)) {
-      if (this.#at(TOKEN.name, 'in') || this.#at(TOKEN.operator, '=') || this.#at(TOKEN.closeParen)) break;
-      targets.push(this.#target());
-    }
+    while (this.skip(TOKEN.comma)) targets.push(this.#target());
     return targets;
   }
 

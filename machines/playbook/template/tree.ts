@@ -3,10 +3,11 @@
  * (language 8.1). Parts without templates are kept as they are, so rendering them costs nothing.
  */
 import type { Json } from '../../json.ts';
+import { compileTemplate, type Template } from './compiled.ts';
 import { TemplateError, TemplateSyntaxError } from './errors.ts';
 import type { Scope } from './facade.ts';
+import { renderText, renderValue } from './render.ts';
 import type { Limits } from './run.ts';
-import { compileTemplate, renderText, renderValue, type Template } from './template.ts';
 
 export interface TreeTemplate {
   readonly roots: readonly string[];
