@@ -88,7 +88,10 @@ function createReadPool(config: DatabaseConfig, log: Log): ReadPool & { close():
     client.on('error', (error) => log.debug('A database connection broke in use', { part: 'reads', error }));
   });
 
+  let closing: Promise<void> | null = null;
+
   async function acquire(): Promise<pg.PoolClient> {
+    if (closing !== null) throw new UnavailableError();
     if (pool.waitingCount >= config.waitingMax) throw new UnavailableError('pool_saturated');
     try {
       return await pool.connect();
@@ -137,7 +140,10 @@ function createReadPool(config: DatabaseConfig, log: Log): ReadPool & { close():
       available: pool.idleCount,
       waiting: pool.waitingCount,
     }),
-    close: () => pool.end(),
+    close() {
+      closing ??= pool.end();
+      return closing;
+    },
   };
 }
 

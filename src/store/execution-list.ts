@@ -1,0 +1,107 @@
+/**
+ * The list of executions and its filters. Every filter leads to an index: path and text filters go through the
+ * catalog, which is small; error texts only exist on ended runs. Durations have no index, so that order applies to the
+ * newest ten thousand matches.
+ */
+import type { ExecutionRow } from '../../actors/ports.ts';
+import type { ExecutionListRequest } from '../../actors/services.ts';
+import { type Conditions, createConditions } from './conditions.ts';
+import type { Sql } from './pool.ts';
+import { EXECUTION_COLUMNS } from './rows.ts';
+
+/** Counts and sorts stop here; a total beyond it is not exact. */
+const COUNTED_MAX = 10_000;
+
+export async function listExecutions(
+  sql: Sql,
+  request: ExecutionListRequest,
+): Promise<{ rows: ExecutionRow[]; total: number; totalIsExact: boolean }> {
+  const [rows, counted] = await Promise.all([page(sql, request), count(sql, request)]);
+  return { rows, total: Math.min(counted, COUNTED_MAX), totalIsExact: counted <= COUNTED_MAX };
+}
+
+function page(sql: Sql, request: ExecutionListRequest): Promise<ExecutionRow[]> {
+  const where = conditionsOf(request);
+  if (request.beforeExecutionId !== null) {
+    const side = request.order === 'start_time' ? '>' : '<';
+    where.add(
+      `(start_time, execution_id) ${side} (select start_time, execution_id from core.execution where execution_id = ?)`,
+      request.beforeExecutionId,
+    );
+  }
+  const limit = where.bind(request.pageSize);
+  const offset = where.bind((request.page - 1) * request.pageSize);
+  if (request.order === 'start_time' || request.order === '-start_time') {
+    const direction = request.order === 'start_time' ? 'asc' : 'desc';
+    return sql.rows<ExecutionRow>(
+      `select ${EXECUTION_COLUMNS}
+       from core.execution
+       ${where.clause()}
+       order by start_time ${direction}, execution_id ${direction}
+       limit ${limit} offset ${offset}`,
+      where.values,
+    );
+  }
+  const direction = request.order === 'duration' ? 'asc' : 'desc';
+  return sql.rows<ExecutionRow>(
+    `select ${EXECUTION_COLUMNS}
+     from (
+       select *
+       from core.execution
+       ${where.clause()}
+       order by start_time desc, execution_id desc
+       limit ${COUNTED_MAX}
+     ) as newest
+     order by coalesce(end_time, now()) - start_time ${direction}, execution_id ${direction}
+     limit ${limit} offset ${offset}`,
+    where.values,
+  );
+}
+
+async function count(sql: Sql, request: ExecutionListRequest): Promise<number> {
+  const where = conditionsOf(request);
+  const rows = await sql.rows<{ counted: number }>(
+    `select count(*) as counted
+     from (select from core.execution ${where.clause()} limit ${COUNTED_MAX + 1}) as matches`,
+    where.values,
+  );
+  return rows[0]?.counted ?? 0;
+}
+
+function conditionsOf(request: ExecutionListRequest): Conditions {
+  const where = createConditions();
+  // One status keeps the order of the index; several need a sort.
+  if (request.statuses.length === 1) where.add('status = ?', request.statuses[0]);
+  else if (request.statuses.length > 1) where.add('status = any(?::text[])', request.statuses);
+  if (request.path?.endsWith('*')) {
+    where.add(
+      'catalog_id in (select catalog_id from core.catalog where starts_with(path, ?))',
+      request.path.slice(0, -1),
+    );
+  } else if (request.path !== null) {
+    where.add('path collate "C" = ?', request.path);
+  }
+  if (request.catalogId !== null) where.add('catalog_id = ?', request.catalogId);
+  if (request.kind !== null) where.add('kind = ?', request.kind);
+  if (request.parentExecutionId !== null) where.add('parent_execution_id = ?', request.parentExecutionId);
+  if (request.rootExecutionId !== null) where.add('root_execution_id = ?', request.rootExecutionId);
+  if (request.rootsOnly) where.addFixed('parent_execution_id is null');
+  if (request.startedAfter !== null) where.add('start_time >= ?', request.startedAfter);
+  if (request.startedBefore !== null) where.add('start_time < ?', request.startedBefore);
+  if (request.minDurationSeconds !== null) {
+    where.add('coalesce(end_time, now()) - start_time >= make_interval(secs => ?)', request.minDurationSeconds);
+  }
+  for (const [name, value] of request.labels) where.add('labels @> ?::jsonb', JSON.stringify({ [name]: value }));
+  if (request.q !== null) addSearch(where, request.q);
+  if (request.error !== null) {
+    where.add(`status in ('failed', 'cancelled') and position(lower(?) in lower(error)) > 0`, request.error);
+  }
+  return where;
+}
+
+function addSearch(where: Conditions, q: string): void {
+  const byPath =
+    'catalog_id in (select catalog_id from core.catalog where position(lower(?::text) in lower(path)) > 0)';
+  if (/^[1-9]\d{0,15}$/.test(q)) where.add(`execution_id = ?::text::bigint or ${byPath}`, q);
+  else where.add(byPath, q);
+}
