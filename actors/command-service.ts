@@ -161,12 +161,12 @@ export class Commands implements CommandService {
     const { claim } = request;
     const wants = claim !== null && request.status === 'ready' && !this.#isDraining ? claim : null;
     if (request.reports.length === 0) {
-      const stop = await this.#stops(worker.name, request.holding);
+      const stop = await this.stopOrders(worker.name, request.holding);
       const commands =
         wants === null
           ? []
           : await this.#claimFor(worker, { ...wants, waitMs: stop.length > 0 ? 0 : wants.waitMs }, request.holding);
-      const late = stop.length > 0 || commands.length > 0 ? stop : await this.#stops(worker.name, request.holding);
+      const late = stop.length > 0 || commands.length > 0 ? stop : await this.stopOrders(worker.name, request.holding);
       return { reports: [], commands, stop: late, pending: board.size };
     }
     const repeated = wants === null ? null : await this.#repeatedClaim(worker, wants);
@@ -177,7 +177,7 @@ export class Commands implements CommandService {
       await this.#serveOnce(claimant);
       commands = this.#close(claimant, wants);
     }
-    return { reports, commands, stop: await this.#stops(worker.name, request.holding), pending: board.size };
+    return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
   }
 
   async get(commandId: number): Promise<GrantedCommand> {
@@ -363,7 +363,7 @@ export class Commands implements CommandService {
   // ---------------------------------------------------------------- holds
 
   /** Orders for what a worker says it still works on; everything else it holds is refreshed. */
-  async #stops(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
+  async stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
     const { store, clock } = this.#parts;
     const stops: StopOrder[] = [];
     const touches: { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[] = [];

@@ -85,6 +85,28 @@ export const SETTINGS = {
     'server',
     'Wait for a connection before the answer is 503.',
   ),
+  poolWaitingMax: setting(
+    'SVC_DATABASE_POOL_WAITING_MAX',
+    whole(0),
+    200,
+    'server',
+    'Callers waiting for a connection before the answer is 503.',
+  ),
+  postgresExecute: setting(
+    'SVC_POSTGRES_EXECUTE',
+    oneOf('off', 'read', 'write'),
+    'read',
+    'server',
+    'What the SQL endpoint may do with the service’s own database.',
+  ),
+  queryDatabaseUrl: setting(
+    'SVC_QUERY_DATABASE_URL',
+    optional(database),
+    null,
+    'server',
+    'Login without rights to write, for the SQL endpoint.',
+    { secret: true },
+  ),
   encryptionKeys: setting(
     'SVC_ENCRYPTION_KEYS',
     keys(),
@@ -164,6 +186,13 @@ export const SETTINGS = {
     5,
     'server',
     'Claims of one command before it fails.',
+  ),
+  runtimeSweepIntervalSeconds: setting(
+    'SVC_RUNTIME_SWEEP_INTERVAL_SECONDS',
+    duration(1),
+    15,
+    'server',
+    'Longest pause between two looks for silent workers while they hold commands.',
   ),
   pendingRetrySeconds: setting(
     'SVC_COMMAND_REAPER_PENDING_RETRY_SECONDS',

@@ -27,7 +27,10 @@ export async function startStack(config: Config, log: Log, parts: { readonly wor
     const database = await databaseOf(config, log);
     if (database.stop !== null) running.push({ name: 'database', stop: database.stop });
     const { startServer } = await import('../server.ts');
-    const server = await startServer({ ...config, databaseUrl: database.url }, { log });
+    const server = await startServer(
+      { ...config, databaseUrl: database.url },
+      { log, embedded: database.stop !== null },
+    );
     running.push({ name: 'server', stop: () => server.stop() });
     if (parts.worker) {
       const { startWorkerProcess } = await import('./worker-process.ts');

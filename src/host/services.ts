@@ -1,0 +1,228 @@
+/**
+ * The composition root: ports on PostgreSQL, actors over the ports, services over both. The only place that knows
+ * everything; started from the inside out, stopped in the reverse order.
+ */
+import { createHash } from 'node:crypto';
+import { createCatalogService } from '../../actors/catalog-service.ts';
+import { createCredentialReader, createCredentialService } from '../../actors/credential-service.ts';
+import { createEngine, type RunningEngine } from '../../actors/engine.ts';
+import type { Bus } from '../../actors/ports.ts';
+import { createResultService } from '../../actors/result-service.ts';
+import type { Services } from '../../actors/services.ts';
+import { createSqlService } from '../../actors/sql-service.ts';
+import { Workers } from '../../actors/worker-service.ts';
+import { createNoneBus } from '../bus/none-bus.ts';
+import { createPostgresBus } from '../bus/postgres-bus.ts';
+import { createClock, type DatabaseClock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { configuredKeys, openVault } from '../crypto/vault.ts';
+import { createDocumentReader } from '../documents/document-reader.ts';
+import type { Log } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
+import { insertAudit } from '../store/audit.ts';
+import { createCatalogStore } from '../store/catalog.ts';
+import { createCredentialStore } from '../store/credentials.ts';
+import { createCanaryStore } from '../store/encryption-keys.ts';
+import { createIds } from '../store/ids.ts';
+import { migrate } from '../store/migrate.ts';
+import { createDatabase } from '../store/pool.ts';
+import { ensureQueryLogin } from '../store/query-login.ts';
+import { createReads } from '../store/reads.ts';
+import { createResultStore } from '../store/results.ts';
+import { createRuntimeStore } from '../store/runtime.ts';
+import { createSqlRunner } from '../store/sql.ts';
+import { createStore } from '../store/store.ts';
+import type { Callers } from './caller.ts';
+
+export interface RunningServices {
+  readonly services: Services;
+  readonly engine: RunningEngine;
+  readonly clock: DatabaseClock;
+  readonly bus: Bus;
+  /** Begins to heal what a crash left, and to look after workers. */
+  start(): Promise<void>;
+  /** Accepted work is written, then everything is closed. Idempotent. */
+  stop(): Promise<void>;
+}
+
+export interface ServicesOptions {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly callers: Callers;
+  /** The database is the one that comes with the package: it may be given a login for the SQL endpoint. */
+  readonly embedded: boolean;
+}
+
+const NESTING_MAX = 32;
+const DENIALS_MAX = 1_000;
+const ACTORS_MAX = 4_096;
+const PAYLOAD_BYTES_MAX = 128 * 1024 * 1024;
+
+/** Throws ConfigError or SchemaError (exit 78), or UnavailableError when the database does not answer. */
+export async function startServices(config: Config, options: ServicesOptions): Promise<RunningServices> {
+  const { log, metrics, callers } = options;
+  const url = config.databaseUrl;
+  if (url === null) throw new Error('a server needs a database: start the embedded one first');
+  const closing: (() => Promise<void> | void)[] = [];
+  const stop = once(async () => {
+    for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+  });
+  try {
+    const schema = await migrate(url);
+    if (schema.applied.length > 0) log.info('The database schema was brought up to date', { version: schema.version });
+    const database = createDatabase(
+      {
+        url,
+        listenUrl: config.listenUrl ?? url,
+        poolMin: 2,
+        poolMax: config.poolMax,
+        acquireTimeoutSeconds: config.poolAcquireTimeoutSeconds,
+        waitingMax: config.poolWaitingMax,
+      },
+      log.child('database'),
+    );
+    closing.push(() => database.close());
+    const clock = await createClock(database);
+    closing.push(() => clock.stop());
+    const ids = createIds(database);
+    await ids.reserve(1);
+    const store = createStore(database);
+    const bus =
+      config.bus === 'none'
+        ? createNoneBus()
+        : createPostgresBus({
+            url,
+            listenUrl: config.listenUrl ?? url,
+            coalesceMs: config.busCoalesceMs,
+            log: log.child('bus'),
+            meter: metrics,
+          });
+    closing.push(() => bus.close());
+
+    const vault = await openVault(
+      { keys: configuredKeys(config), dataDir: config.dataDir, allowGenerate: isLoopback(config.host) },
+      createCanaryStore(database.reads),
+      log.child('vault'),
+    );
+    const credentialStore = createCredentialStore(database.reads);
+    const reader = createDocumentReader();
+    closing.push(() => reader.close());
+    const catalog = createCatalogService({
+      store: createCatalogStore(database.reads),
+      read: (text, reading) => reader.read(text, reading),
+      ids,
+      caller: callers.current,
+    });
+    const ownUrl = await queryUrl(config, options.embedded, url);
+    const hash = async (text: string) => sha256(text);
+    const sql = createSqlService({
+      mode: config.postgresExecute,
+      ownDatabase: ownUrl !== null,
+      runner: createSqlRunner({ ownUrl, readOnly: config.postgresExecute !== 'write' }),
+      credential: createCredentialReader(credentialStore, vault),
+      audit: (row) => insertAudit(database.reads, row),
+      sha256: hash,
+      ids,
+      caller: callers.current,
+    });
+    const workers = new Workers({
+      store: createRuntimeStore(database.reads),
+      ids,
+      clock,
+      log: log.child('workers'),
+      meter: metrics,
+      sweepIntervalSeconds: config.runtimeSweepIntervalSeconds,
+    });
+    const engine = createEngine(
+      { store, ids, clock, bus, log: log.child('engine'), meter: metrics, catalog, workers, sha256 },
+      {
+        limits: {
+          maxStepActivations: config.maxStepActivations,
+          loopMaxItems: config.loopMaxItems,
+          loopMaxInFlight: config.loopMaxInFlight,
+          inlineMaxBytes: config.resultInlineMaxBytes,
+          maxDenials: DENIALS_MAX,
+          // No clock on the server: a decision must not depend on how fast the machine is.
+          template: { steps: config.templateMaxSteps, outputBytes: config.templateMaxOutputBytes },
+        },
+        policy: {
+          leaseSeconds: config.claimLeaseSeconds,
+          heartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
+          hardTimeoutSeconds: config.healthyHardTimeoutSeconds,
+        },
+        pendingRetrySeconds: config.pendingRetrySeconds,
+        stepTimeoutSeconds: config.stepTimeoutSeconds,
+        commandMaxAttempts: config.commandMaxAttempts,
+        nestingMax: NESTING_MAX,
+        flushMaxTurns: config.flushMaxTurns,
+        mailboxMax: config.mailboxMax,
+        actorsMax: ACTORS_MAX,
+        payloadBytesMax: PAYLOAD_BYTES_MAX,
+      },
+    );
+    const release = (name: string): void => {
+      engine.recovery.releaseWorker(name).catch((error: unknown) => {
+        log.warn('The commands of a worker wait for the next sweep', { worker_id: name, error });
+      });
+    };
+    workers.connect({
+      onOffline: release,
+      onRestart: release,
+      stopOrders: (name, holds) => engine.commands.stopOrders(name, holds),
+    });
+    closing.push(() => workers.stop());
+    closing.push(() => engine.stop());
+
+    const services: Services = {
+      executions: engine.executions,
+      commands: engine.commands,
+      workers,
+      catalog,
+      credentials: createCredentialService({ store: credentialStore, vault, ids, caller: callers.current }),
+      results: createResultService({ store: createResultStore(database.reads), ids, clock, sha256: hash }),
+      sql,
+      reads: createReads(database),
+    };
+    metrics.beforeScrape(() => {
+      metrics.gauge('svc_claim_waiters', engine.board.waiters);
+    });
+    return {
+      services,
+      engine,
+      clock,
+      bus,
+      async start() {
+        workers.start();
+        await engine.start();
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The login statements of the SQL endpoint use on the service's own database; null where there is none. */
+async function queryUrl(config: Config, embedded: boolean, url: string): Promise<string | null> {
+  if (config.postgresExecute === 'off') return null;
+  if (config.postgresExecute === 'write') return url;
+  if (config.queryDatabaseUrl !== null) return config.queryDatabaseUrl;
+  return embedded ? ensureQueryLogin(url, null) : null;
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex');
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => {
+    running ??= work();
+    return running;
+  };
+}

@@ -1,0 +1,87 @@
+/** A server process: services over a database, the HTTP host in front of them, and the order in which both end. */
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import type { Config } from './config.ts';
+import { createCallers } from './host/caller.ts';
+import { createHost } from './host/host.ts';
+import { startServices } from './host/services.ts';
+import type { Log } from './log.ts';
+import { createMeter } from './metrics.ts';
+
+export interface ServerOptions {
+  readonly log: Log;
+  /** The database comes with the package. */
+  readonly embedded?: boolean;
+}
+
+export interface RunningServer {
+  /** Where it listens; with SVC_PORT=0 the port that was given. */
+  readonly url: string;
+  /** Readiness off, long polls answered, accepted work written, everything closed. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** How long an answer under way may take once the process is asked to stop. */
+const CLOSE_WITHIN_MS = 10_000;
+
+export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+  const { log } = options;
+  const metrics = createMeter();
+  const callers = createCallers();
+  const startedAt = performance.now();
+  const stopping = new AbortController();
+  const running = await startServices(config, { log, metrics, callers, embedded: options.embedded ?? false });
+  const version = packageVersion();
+  const app = createHost(running.services, {
+    config,
+    version,
+    log: log.child('http'),
+    metrics,
+    clock: running.clock,
+    callers,
+    lifecycle: {
+      draining: () => stopping.signal.aborted,
+      stopping: stopping.signal,
+      parts: () => ({ bus: running.bus.state(), jobs: 'ok' }),
+      uptimeSeconds: () => (performance.now() - startedAt) / 1000,
+    },
+  });
+  const close = async (): Promise<void> => {
+    stopping.abort();
+    running.engine.commands.drain();
+    await within(app.close(), CLOSE_WITHIN_MS);
+    await running.stop();
+  };
+  try {
+    await app.listen({ host: config.host, port: config.port });
+    await running.start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  // A TCP server's address is an object once it listens.
+  const { port } = app.server.address() as AddressInfo;
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+  const url = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
+  log.info('The server listens', { url, version });
+  let ending: Promise<void> | null = null;
+  return {
+    url,
+    stop() {
+      ending ??= close();
+      return ending;
+    },
+  };
+}
+
+function packageVersion(): string {
+  const parsed: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return typeof parsed === 'object' && parsed !== null && 'version' in parsed ? String(parsed.version) : '0.0.0';
+}
+
+async function within(work: Promise<unknown>, ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([work, promise]);
+  clearTimeout(timer);
+}
