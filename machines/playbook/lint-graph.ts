@@ -9,6 +9,8 @@ import { type Report, stepSubject } from './report.ts';
 
 /** More upstream steps than this are not compared pair by pair. */
 const SOURCES_MAX = 8;
+/** In a document with more arcs only unreachable steps are looked for; the rest would take too long. */
+const ARCS_MAX = 5000;
 
 /** An inclusive step with at least two targets, and what each of its branches can reach. */
 interface Fork {
@@ -19,34 +21,44 @@ interface Fork {
 /** `places` are the maps of the steps by name. */
 export function warnRouting(report: Report, places: ReadonlyMap<string, MapPlace>, playbook: Playbook): void {
   const graph = buildGraph(playbook);
-  const reachable = withSelf(playbook.entryStep, graph);
-  const forks = playbook.steps.flatMap((step) => forkOf(step, graph) ?? []);
+  const reach = reachOf(graph);
+  const reachable = reach(playbook.entryStep);
+  const searchable = playbook.steps.reduce((sum, { arcs }) => sum + arcs.length, 0) <= ARCS_MAX;
+  const forks = searchable ? playbook.steps.flatMap((step) => forkOf(step, graph, reach) ?? []) : [];
+  const apart = new Set(forks.filter(({ branches }) => !meet(branches)).map(({ step }) => step.name));
   for (const [name, place] of places) {
     const subject = stepSubject(name);
     if (!reachable.has(name)) {
       report.warn('unreachable_step', subject, place, 'no path leads here from the entry step');
       continue;
     }
-    const fork = forks.find(({ step }) => step.name === name);
-    if (fork && !meet(fork.branches)) {
+    if (apart.has(name)) {
       report.warn('fanout_no_reducer', subject, place, 'the inclusive branches of this step never meet');
     }
     const upstream = [...graph.up(name)].filter((source) => reachable.has(source)).slice(0, SOURCES_MAX);
-    if (upstream.length > 1 && exclude(upstream, name, forks)) {
+    if (searchable && upstream.length > 1 && exclude(upstream, name, forks)) {
       const text = `its upstream steps (${upstream.join(', ')}) can never all be active`;
       report.warn('reducer_orphan', subject, place, text);
     }
   }
 }
 
-function forkOf(step: Step, graph: Graph): Fork | null {
-  const targets = graph.targets(step.name);
-  if (step.mode !== 'inclusive' || targets.length < 2) return null;
-  return { step, branches: targets.map((target) => withSelf(target, graph)) };
+type Reach = (step: string) => ReadonlySet<string>;
+
+/** A step and everything behind it; forks share the sets of common targets. */
+function reachOf(graph: Graph): Reach {
+  const known = new Map<string, ReadonlySet<string>>();
+  return (step) => {
+    const found = known.get(step) ?? new Set([step, ...graph.after(step)]);
+    known.set(step, found);
+    return found;
+  };
 }
 
-function withSelf(step: string, graph: Graph): ReadonlySet<string> {
-  return new Set([step, ...graph.after(step)]);
+function forkOf(step: Step, graph: Graph, reach: Reach): Fork | null {
+  const targets = graph.targets(step.name);
+  if (step.mode !== 'inclusive' || targets.length < 2) return null;
+  return { step, branches: targets.map(reach) };
 }
 
 function meet(branches: readonly ReadonlySet<string>[]): boolean {

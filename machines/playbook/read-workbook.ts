@@ -5,7 +5,14 @@ import { readTool } from './read-tool.ts';
 import { DOCUMENT, type Report, type Subject, workbookSubject } from './report.ts';
 import { mapNode, type YamlEntry } from './yaml-node.ts';
 
-export type Workbook = ReadonlyMap<string, MapPlace>;
+export interface Workbook {
+  /** The tool of each action by name. */
+  readonly tools: Map<string, MapPlace>;
+  /** Input entries that references may still copy: a short text must not become a large document. */
+  entriesLeft: number;
+}
+
+const ENTRIES_MAX = 200_000;
 
 const NAMING = new Set(['kind', 'action', 'task', 'name']);
 const SHAPE = "tool must be a map with 'kind' or a non-empty list of tasks";
@@ -13,11 +20,12 @@ const SHAPE = "tool must be a map with 'kind' or a non-empty list of tasks";
 /** The tools of all actions by name. Each is checked here once, also when nothing refers to it. */
 export function readWorkbook(report: Report, root: MapPlace): Workbook {
   const actions = new Map<string, MapPlace>();
+  const workbook = { tools: actions, entriesLeft: ENTRIES_MAX };
   const place = given(root, 'workbook');
-  if (place === null) return actions;
+  if (place === null) return workbook;
   if (!isListPlace(place)) {
     report.error('workbook_ref', DOCUMENT, place, 'workbook must be a list of {name, tool}');
-    return actions;
+    return workbook;
   }
   for (const item of items(place)) {
     const name = isMapPlace(item) ? textOf(member(item, 'name')) : null;
@@ -31,7 +39,7 @@ export function readWorkbook(report: Report, root: MapPlace): Workbook {
     const tool = readAction(report, workbookSubject(name), item, name);
     if (tool) actions.set(name, tool);
   }
-  return actions;
+  return workbook;
 }
 
 function readAction(report: Report, subject: Subject, action: MapPlace, name: string): MapPlace | null {
@@ -62,14 +70,19 @@ export function resolveReference(
 ): MapPlace | null {
   const namePlace = firstMember(reference, ['action', 'task', 'name']);
   const name = textOf(namePlace);
-  const action = name === null ? undefined : workbook.get(name);
+  const action = name === null ? undefined : workbook.tools.get(name);
   if (action === undefined || textOf(member(action, 'kind')) === 'workbook') {
-    const available = [...workbook.keys()].join(', ');
+    const available = [...workbook.tools.keys()].join(', ');
     const text =
       name === null
         ? `workbook reference without a name; available: ${available}`
         : `unknown workbook action '${shown(name)}'; available: ${available}`;
     report.error('workbook_ref', subject, namePlace ?? reference, text);
+    return null;
+  }
+  workbook.entriesLeft -= [...INPUTS].reduce((sum, key) => sum + sizeOf(entryOf(action, key)), 1);
+  if (workbook.entriesLeft < 0) {
+    report.error('yaml_syntax', DOCUMENT, reference, 'workbook references expand to too large a document');
     return null;
   }
   const own = reference.node.entries.filter(({ key }) => !NAMING.has(key) && !INPUTS.has(key));
@@ -89,6 +102,10 @@ function mergedInputs(action: MapPlace, reference: MapPlace): YamlEntry[] {
     if (base.value.kind !== 'map' || own.value.kind !== 'map') return own;
     return { ...own, value: mapNode(own.value.at, [...base.value.entries, ...own.value.entries]) };
   });
+}
+
+function sizeOf(entry: YamlEntry | undefined): number {
+  return entry?.value.kind === 'map' ? entry.value.entries.length : 0;
 }
 
 function entryOf(place: MapPlace, key: string): YamlEntry | undefined {

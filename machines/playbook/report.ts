@@ -2,7 +2,7 @@
 import type { Diagnostic } from './document.ts';
 import { shown } from './names.ts';
 import type { Place } from './place.ts';
-import type { LineIndex, Span } from './yaml-node.ts';
+import type { LineIndex, Span, YamlNode } from './yaml-node.ts';
 
 export type ErrorCode =
   | 'yaml_syntax'
@@ -86,6 +86,7 @@ export class Report {
   readonly #lines: LineIndex;
   readonly #found: Diagnostic[] = [];
   readonly #seen = new Set<string>();
+  readonly #visited = new Map<string, WeakSet<YamlNode>>();
 
   constructor(lines: LineIndex) {
     this.#lines = lines;
@@ -102,6 +103,15 @@ export class Report {
   /** An error at a span that belongs to no node. */
   errorAt(code: ErrorCode, subject: Subject, path: string, at: Span, text: string): void {
     this.#add('error', code, subject, path, at, text);
+  }
+
+  /** True the first time a node is looked at for this purpose. */
+  firstVisit(node: YamlNode, purpose: string): boolean {
+    const visited = this.#visited.get(purpose) ?? new WeakSet();
+    this.#visited.set(purpose, visited);
+    if (visited.has(node)) return false;
+    visited.add(node);
+    return true;
   }
 
   lineOf(place: Place): number {

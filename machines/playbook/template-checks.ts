@@ -11,6 +11,8 @@ export type Side = 'server' | 'worker';
 /** Checks all templates in a value: its strings and the keys of its maps that contain `{{`. */
 export function checkTemplates(report: Report, subject: Subject, place: Place, side: Side): void {
   const { node } = place;
+  // Aliases and workbook references share nodes: what was checked once is not checked a thousand times.
+  if (!report.firstVisit(node, side)) return;
   if (node.kind === 'scalar') {
     if (typeof node.json === 'string' && hasTemplate(node.json)) checkText(report, subject, place, node.json, side);
     return;
@@ -63,7 +65,14 @@ function compiled(
 /** Text around `{{ }}` that is not white space, and no statement that could use it. */
 function isMixed(text: string): boolean {
   if (!text.includes('{{') || text.includes('{%')) return false;
-  return text.replace(/\{\{[\s\S]*?\}\}|\{#[\s\S]*?#\}/g, '').trim() !== '';
+  let from = 0;
+  for (let open = text.indexOf('{{'); open >= 0; open = text.indexOf('{{', from)) {
+    if (text.slice(from, open).trim() !== '') return true;
+    const close = text.indexOf('}}', open);
+    if (close < 0) return false;
+    from = close + 2;
+  }
+  return text.slice(from).trim() !== '';
 }
 
 function atKey(place: Place): Place {

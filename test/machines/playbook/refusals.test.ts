@@ -727,3 +727,49 @@ workflow:
     ]);
   });
 });
+
+describe('hostile documents', () => {
+  /** Generous: the machine that runs the tests may be busy. What these guard against takes minutes. */
+  const SOON_MS = 10_000;
+
+  function quickly(text: string): readonly Diagnostic[] {
+    const before = performance.now();
+    const errors = errorsOf(text);
+    expect(performance.now() - before).toBeLessThan(SOON_MS);
+    return errors;
+  }
+  const book = (tool: string, references: number): string => {
+    const tools = '{ kind: workbook, action: w },'.repeat(30);
+    const steps = Array.from({ length: references / 30 }, (_, index) => `  - { step: s${index}, tool: [${tools}] }\n`);
+    return workflow(steps.join(''), `workbook:\n  - name: w\n    tool: ${tool}\n`);
+  };
+
+  it('with a large action and many references are checked once', () => {
+    expect(quickly(book(`{ kind: noop, result: [${'"{{ x }}",'.repeat(3000)}] }`, 27_000))).toEqual([]);
+  });
+
+  it('cannot grow by references to an action with many inputs', () => {
+    const inputs = Array.from({ length: 10_000 }, (_, index) => `i${index}: 1`).join(', ');
+    const [error] = quickly(book(`{ kind: noop, input: { ${inputs} } }`, 27_000));
+    expect(error).toMatchObject({
+      code: 'yaml_syntax',
+      message: expect.stringContaining('expand to too large a document'),
+    });
+  });
+
+  it('with conditions of nothing but braces are refused', () => {
+    const errors = quickly(step(`${NOOP}    when: "${'{{'.repeat(400_000)}"`));
+    expect(errors.map(({ code }) => code)).toEqual(['template_syntax']);
+  });
+
+  it('with very many arcs are read', () => {
+    const arcs = (from: number): string =>
+      Array.from({ length: 40 }, (_, index) => `{ step: s${(from * 7 + index * 13) % 500} }`).join(', ');
+    const steps = Array.from(
+      { length: 500 },
+      (_, index) =>
+        `  - { step: s${index}, tool: { kind: noop }, next: { spec: { mode: inclusive }, arcs: [${arcs(index)}] } }\n`,
+    );
+    expect(quickly(workflow(steps.join('')))).toEqual([]);
+  });
+});
