@@ -19,6 +19,7 @@ const idleMs = 10_000;
 // Waiting for a busy pool counts, too.
 const connectMs = 30_000;
 const resetMs = 5_000;
+const closeMs = 2_000;
 
 /** Nothing is connected before the first `take`. */
 export function createPools(): Pools {
@@ -64,8 +65,8 @@ export function createPools(): Pools {
     async giveBack(client, broken) {
       if (broken) return client.release(true);
       try {
-        if (client.getTransactionStatus() !== 'I') await timed(client.query('rollback'));
-        await timed(client.query('discard all'));
+        if (client.getTransactionStatus() !== 'I') await timed(client.query('rollback'), resetMs);
+        await timed(client.query('discard all'), resetMs);
         client.release();
       } catch {
         client.release(true);
@@ -73,15 +74,16 @@ export function createPools(): Pools {
     },
     async close() {
       for (const [key, pool] of pools) end(key, pool);
-      await Promise.all(ending);
+      // A connection that is still being opened would hold the end up for as long as its server is silent.
+      await timed(Promise.all(ending), closeMs).catch(ignore);
     },
   };
 }
 
-async function timed<T>(work: Promise<T>): Promise<T> {
+async function timed<T>(work: Promise<T>, limitMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the connection cannot be reset')), resetMs);
+    timer = setTimeout(() => reject(new Error('the database does not answer')), limitMs);
   });
   try {
     return await Promise.race([work, late]);
