@@ -128,7 +128,8 @@ async function follow(
 /** The bell of one stream. A client that does not read while 1,000 further events are written is given up. */
 function createBell(stream: EventStream, lastEventId: number) {
   let latest = lastEventId;
-  let blockedAt: number | null = null;
+  let wait: number | null = null;
+  let latestThen = lastEventId;
   let rung = false;
   let wake: (() => void) | null = null;
   function ring(): void {
@@ -143,8 +144,11 @@ function createBell(stream: EventStream, lastEventId: number) {
   return {
     notice(eventId: number): void {
       latest = Math.max(latest, eventId);
-      blockedAt = stream.blocked ? (blockedAt ?? latest) : null;
-      if (blockedAt !== null && latest - blockedAt > BEHIND_MAX) {
+      if (stream.wait !== wait) {
+        wait = stream.wait;
+        latestThen = latest;
+      }
+      if (wait !== null && latest - latestThen > BEHIND_MAX) {
         stream.abandon({ event: 'overflow', data: { last_event_id: latest } });
       }
       ring();

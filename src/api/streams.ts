@@ -22,8 +22,8 @@ export interface EventStream {
   readonly open: boolean;
   /** Resolves when the client took it; at once in the ordinary case. */
   send(frame: Frame): Promise<void>;
-  /** True while the client does not take what was sent. */
-  readonly blocked: boolean;
+  /** The number of the present wait for a client that does not take what was sent; null while none is waited for. */
+  readonly wait: number | null;
   /** Gives up a client that is too far behind: one last frame, and the end. A pending `send` resolves. */
   abandon(last: Frame): void;
   /** Runs `listener` when the stream closes, or at once when it has. */
@@ -80,6 +80,7 @@ function takeOver(reply: FastifyReply): EventStream {
 
   let closed = false;
   let release: (() => void) | null = null;
+  let waits = 0;
   const listeners: (() => void)[] = [];
   const keepAlive = setInterval(() => {
     if (release === null) raw.write(': keep-alive\n\n');
@@ -110,8 +111,8 @@ function takeOver(reply: FastifyReply): EventStream {
     get open() {
       return !closed;
     },
-    get blocked() {
-      return release !== null;
+    get wait() {
+      return release === null ? null : waits;
     },
     onClose(listener) {
       if (closed) listener();
@@ -125,6 +126,7 @@ function takeOver(reply: FastifyReply): EventStream {
     },
     async send(frame) {
       if (closed || raw.write(textOf(frame))) return;
+      waits++;
       await new Promise<void>((resolve) => {
         release = resolve;
       });

@@ -1,0 +1,269 @@
+/** What only a real connection shows: raw paths and hosts, broken HTTP, dropped connections, streams. */
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ExecutionStatus } from '../../actors/ports.ts';
+import type { ClaimRequest } from '../../actors/services.ts';
+import { executionRow, fakeServices, logEvent } from './fake-services.ts';
+import { type TestHost, testHost } from './test-host.ts';
+
+const started: TestHost[] = [];
+afterEach(async () => {
+  for (const host of started.splice(0)) {
+    host.stop.abort();
+    await host.app.close();
+  }
+});
+
+async function listen(services = fakeServices()): Promise<TestHost & { port: number }> {
+  const host = testHost(services);
+  started.push(host);
+  await host.app.listen({ host: '127.0.0.1', port: 0 });
+  // A TCP server that listens has an address with a port.
+  return { ...host, port: (host.app.server.address() as AddressInfo).port };
+}
+
+/** Sends these bytes and gives what came until the other side closed. */
+async function exchange(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.end(text);
+  const parts: Buffer[] = [];
+  for await (const part of socket) parts.push(part as Buffer);
+  return Buffer.concat(parts).toString();
+}
+
+const request = (line: string, host = 'localhost') => `${line} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+
+describe('raw requests', () => {
+  test.each([
+    '/api/catalog/playbook/a/../b',
+    '/api/catalog/playbook/%2e/b',
+    '/api/catalog/playbook/..',
+    '/..%2f',
+    '/api\\health',
+  ])('the path %s is 404', async (path) => {
+    const { port } = await listen();
+    expect(await exchange(port, request(`GET ${path}`))).toMatch(/^HTTP\/1\.1 404 [\s\S]*"code":"not_found"/);
+  });
+
+  test('an empty host is 421', async () => {
+    const { port } = await listen();
+    expect(await exchange(port, request('GET /health', ''))).toMatch(/^HTTP\/1\.1 421 /);
+  });
+
+  test('broken HTTP gets the common form and its headers', async () => {
+    const { port } = await listen();
+    const answer = await exchange(port, 'GET / NONSENSE\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 422 /);
+    expect(answer).toMatch(/X-Request-Id: r-/);
+    expect(answer).toMatch(/"code":"validation_error","request_id":"r-/);
+  });
+
+  test('headers above 16 KiB are 413', async () => {
+    const { port } = await listen();
+    const answer = await exchange(
+      port,
+      `GET /health HTTP/1.1\r\nHost: localhost\r\nX-Big: ${'x'.repeat(20_000)}\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":"payload_too_large"/);
+  });
+
+  test('slow peers are closed: the limits are set and looked at', async () => {
+    const { app } = await listen();
+    expect(app.server.headersTimeout).toBe(10_000);
+    expect(app.server.requestTimeout).toBe(30_000);
+  });
+});
+
+describe('long polls', () => {
+  async function claiming() {
+    let announce: (request: ClaimRequest) => void = () => {};
+    const asked = new Promise<ClaimRequest>((resolve) => {
+      announce = resolve;
+    });
+    const host = await listen(
+      fakeServices({
+        commands: {
+          claimMany: async (claim) => {
+            announce(claim);
+            if (!claim.signal.aborted) await once(claim.signal, 'abort');
+            return { commands: [], stop: [] };
+          },
+        },
+      }),
+    );
+    const body = JSON.stringify({ worker_id: 'worker-7', wait_ms: 60_000 });
+    const socket = connect(host.port, '127.0.0.1');
+    socket.write(
+      `POST /api/commands/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    return { host, socket, claim: await asked };
+  }
+
+  test('end when the connection drops', async () => {
+    const { socket, claim } = await claiming();
+    socket.destroy();
+    if (!claim.signal.aborted) await once(claim.signal, 'abort');
+    expect(claim.signal.aborted).toBe(true);
+  });
+
+  test('end when the server stops, with an answer', async () => {
+    const { host, socket } = await claiming();
+    host.stop.abort();
+    const [part] = await once(socket, 'data');
+    expect(String(part)).toMatch(/^HTTP\/1\.1 200 [\s\S]*"commands":\[\]/);
+    socket.destroy();
+  });
+});
+
+describe('the stream of an execution', () => {
+  /** A log that grows on demand, with notices that may come twice. */
+  function growing(text = '') {
+    const event = (eventId: number) => logEvent(eventId, { context: { text } });
+    const events = [event(1), event(2), event(3)];
+    let status: ExecutionStatus = 'running';
+    const listeners = new Set<(lastEventId: number, status: ExecutionStatus) => void>();
+    const services = fakeServices({
+      executions: {
+        follow: (_id, onChange) => {
+          listeners.add(onChange);
+          return () => listeners.delete(onChange);
+        },
+      },
+      reads: {
+        execution: async () =>
+          executionRow({ lastEventId: events.length, status, result: status === 'completed' ? { n: 1 } : null }),
+        events: async (_id, page) => ({
+          events: events
+            .filter((each) => each.eventId > (page.sinceEventId ?? 0) && each.eventId <= (page.untilEventId ?? 1e9))
+            .slice(0, page.pageSize),
+          total: null,
+        }),
+      },
+    });
+    function notify() {
+      for (const listener of [...listeners, ...listeners]) listener(events.length, status);
+    }
+    return {
+      services,
+      listeners,
+      add(count: number) {
+        for (let i = 0; i < count; i++) events.push(event(events.length + 1));
+        notify();
+      },
+      end() {
+        status = 'completed';
+        events.push(logEvent(events.length + 1, { type: 'playbook.completed' }));
+        notify();
+      },
+    };
+  }
+
+  async function open(port: number, query = '', headers: Record<string, string> = {}) {
+    const response = await fetch(`http://127.0.0.1:${port}/api/executions/41007/stream${query}`, { headers });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    return {
+      response,
+      /** Reads until the text matches, or to the end. */
+      async until(pattern: RegExp): Promise<string> {
+        while (!pattern.test(text)) {
+          const { value, done } = await reader.read();
+          if (done) break;
+          text += value;
+        }
+        return text;
+      },
+      cancel: () => reader.cancel(),
+    };
+  }
+
+  const idsIn = (text: string) => [...text.matchAll(/^event: event\nid: (\d+)$/gm)].map((match) => Number(match[1]));
+  const kindsIn = (text: string) => [...text.matchAll(/^event: (\w+)$/gm)].map((match) => match[1]);
+
+  test('opens with the status, replays the log, follows it, and closes after the end', async () => {
+    const log = growing();
+    const { port } = await listen(log.services);
+    const stream = await open(port);
+    expect(stream.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(stream.response.headers.get('x-accel-buffering')).toBe('no');
+    expect(stream.response.headers.get('x-request-id')).toMatch(/^r-/);
+    await stream.until(/id: 3\n/);
+    log.add(2);
+    await stream.until(/id: 5\n/);
+    log.end();
+    const text = await stream.until(/^never$/m);
+    expect(text.startsWith('retry: 2000\n\n')).toBe(true);
+    expect(kindsIn(text)[0]).toBe('status');
+    expect(kindsIn(text).at(-1)).toBe('end');
+    expect(idsIn(text)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(log.listeners.size).toBe(0);
+  });
+
+  test('goes on after Last-Event-ID, and shows no events when none are wanted', async () => {
+    const log = growing();
+    const { port } = await listen(log.services);
+    log.end();
+    const later = await open(port, '', { 'last-event-id': '2' });
+    expect(idsIn(await later.until(/^never$/m))).toEqual([3, 4]);
+    const none = await open(port, '?events=none');
+    expect(kindsIn(await none.until(/^never$/m))).toEqual(['status', 'end']);
+  });
+
+  test('stops following when the client goes', async () => {
+    const log = growing();
+    const { port } = await listen(log.services);
+    const stream = await open(port);
+    await stream.until(/id: 3\n/);
+    expect(log.listeners.size).toBe(1);
+    await stream.cancel();
+    while (log.listeners.size > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(log.listeners.size).toBe(0);
+  });
+
+  test('ends when the server stops', async () => {
+    const log = growing();
+    const host = await listen(log.services);
+    const stream = await open(host.port);
+    await stream.until(/id: 3\n/);
+    host.stop.abort();
+    const text = await stream.until(/^never$/m);
+    expect(kindsIn(text)).not.toContain('end');
+  });
+
+  test('gives up a client that does not read while a thousand events are written', async () => {
+    const log = growing('x'.repeat(65_536));
+    const { port } = await listen(log.services);
+    const socket = connect(port, '127.0.0.1');
+    socket.pause();
+    socket.write(request('GET /api/executions/41007/stream?events=full'));
+    while (log.listeners.size === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (log.listeners.size > 0) {
+      log.add(50);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    let text = '';
+    for await (const part of socket) text += String(part);
+    expect(text).toContain('event: overflow');
+    const ids = idsIn(text);
+    expect(ids).toEqual(ids.map((_id, index) => index + 1));
+  });
+
+  test('an unknown execution is 404', async () => {
+    const { port } = await listen(fakeServices({ reads: { execution: async () => null } }));
+    const response = await fetch(`http://127.0.0.1:${port}/api/executions/41007/stream`);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ detail: 'Execution 41007 not found' });
+  });
+
+  test('one address may have 64 streams open', async () => {
+    const log = growing();
+    const { port } = await listen(log.services);
+    const streams = await Promise.all(Array.from({ length: 64 }, () => open(port)));
+    const refused = await fetch(`http://127.0.0.1:${port}/api/executions/41007/stream`);
+    expect(refused.status).toBe(503);
+    await refused.body?.cancel();
+    for (const stream of streams) await stream.cancel();
+  });
+});
