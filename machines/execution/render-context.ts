@@ -24,12 +24,7 @@ export interface RenderContext {
   readonly ctx_refs?: { readonly [name: string]: string };
   /** Steps that have ended at least once, by name. */
   readonly steps: { readonly [name: string]: StepSnapshot };
-}
-
-/** `context` of a command row and, in `context` of the wire command, the members of the same names. */
-export interface CommandContext {
-  readonly render_context: RenderContext;
-  /** Present for an iteration of a loop, a cursor claim included; apart, so that iterations can share the rest. */
+  /** Present for an iteration of a loop, a cursor claim included. */
   readonly iteration?: Iteration;
 }
 

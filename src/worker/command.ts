@@ -29,7 +29,7 @@ export interface WorkerCommand {
 export function readCommand(wire: Command, stored: Json): WorkerCommand {
   const apart = isMap(stored) ? stored : {};
   const given = wire.context.render_context ?? mapAt(apart, 'render_context') ?? apart;
-  const iteration = wire.context.iteration ?? mapAt(apart, 'iteration');
+  const iteration = mapAt(given, 'iteration') ?? wire.context.iteration ?? mapAt(apart, 'iteration');
   return {
     commandId: wire.command_id,
     executionId: wire.execution_id,
