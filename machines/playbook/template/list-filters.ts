@@ -1,7 +1,7 @@
 /** Filters that take or make lists. All of them yield lists, never lazy sequences (language 8.9). */
 import { fault } from './errors.ts';
 import { type Operation, type Operations, operation, variadic } from './operation.ts';
-import { add, attribute, compare, equal } from './operators.ts';
+import { add, attributeReader, compare, equal } from './operators.ts';
 import { print } from './printing.ts';
 import type { Run } from './run.ts';
 import { TESTS } from './tests.ts';
@@ -111,11 +111,17 @@ function columns(run: Run, elements: readonly unknown[], count: unknown, fill: u
   return result;
 }
 
+/** The attribute of an element, or the element itself when none is named. */
+function reader(path: unknown): Key {
+  return path === undefined || path === null ? (element) => element : attributeReader(path);
+}
+
 function keyBy(run: Run, path: unknown, caseSensitive: unknown, otherwise?: unknown): Key {
   const exact = truthy(caseSensitive);
+  const read = reader(path);
   return (element) => {
     run.step();
-    const value = path === undefined || path === null ? element : (attribute(element, path) ?? otherwise);
+    const value = read(element) ?? otherwise;
     if (exact || typeof value !== 'string') return value;
     run.chars(value.length);
     return value.toLowerCase();
@@ -205,9 +211,10 @@ function extreme(run: Run, subject: unknown, [caseSensitive, path]: readonly unk
 
 function sum(run: Run, subject: unknown, [path, start = 0]: readonly unknown[]): unknown {
   let total = start;
+  const read = reader(path);
   for (const element of elementsOf(run, subject)) {
     run.step();
-    total = add(run, total, path === undefined || path === null ? element : attribute(element, path));
+    total = add(run, total, read(element));
   }
   return total;
 }
@@ -216,9 +223,8 @@ function join(run: Run, subject: unknown, [separator, path]: readonly unknown[])
   const glue = print(run, separator);
   const elements = elementsOf(run, subject);
   run.room(glue.length * elements.length);
-  const texts = elements.map((element) =>
-    print(run, path === undefined || path === null ? element : attribute(element, path)),
-  );
+  const read = reader(path);
+  const texts = elements.map((element) => print(run, read(element)));
   run.room(texts.reduce((length, text) => length + text.length, 0));
   return texts.join(glue);
 }
@@ -234,9 +240,10 @@ function mapped(run: Run, subject: unknown, args: readonly unknown[], named: Dat
   if (args.length === 0) {
     const path = named['attribute'];
     if (path === undefined) fault("map needs a filter or 'attribute'");
+    const read = attributeReader(path);
     return elements.map((element) => {
       run.step();
-      const value = attribute(element, path);
+      const value = read(element);
       return value === undefined ? named['default'] : value;
     });
   }
@@ -266,9 +273,10 @@ function chosen(run: Run, subject: unknown, path: unknown, args: readonly unknow
   const [name, ...rest] = args;
   const test = name === undefined ? null : typeof name === 'string' ? TESTS.get(name) : undefined;
   if (test === undefined) return fault('a selection names an unknown test');
+  const read: Key = path === undefined ? (element) => element : attributeReader(path);
   return elements.filter((element) => {
     run.step();
-    const value = path === undefined ? element : attribute(element, path);
+    const value = read(element);
     return (test === null ? truthy(value) : test.holds(run, value, rest)) === wanted;
   });
 }

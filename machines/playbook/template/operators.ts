@@ -272,11 +272,16 @@ export function lengthOf(value: unknown): number {
   return typeof subject === 'object' ? Object.keys(subject).length : fault(`a ${kindOf(subject)} has no length`);
 }
 
-/** A dotted path (`'meta.tags.0'`) or an index, as the `attribute` of list filters. */
-export function attribute(value: unknown, path: unknown): unknown {
-  if (typeof path === 'number') return member(value, path);
+/** Reads a dotted path (`'meta.tags.0'`) or an index, as the `attribute` of list filters names it. */
+export function attributeReader(path: unknown): (value: unknown) => unknown {
+  if (typeof path === 'number') return (value) => member(value, path);
   if (typeof path !== 'string') return fault('an attribute is named by text or a number');
-  let found = value;
-  for (const part of path.split('.')) found = member(found, /^\d+$/.test(part) && !isMap(found) ? Number(part) : part);
-  return found;
+  const parts = path.split('.').map((part) => ({ part, index: /^\d+$/.test(part) ? Number(part) : null }));
+  const only = parts[0];
+  if (parts.length === 1 && only !== undefined && only.index === null) return (value) => member(value, only.part);
+  return (value) => {
+    let found = value;
+    for (const { part, index } of parts) found = member(found, index === null || isMap(found) ? part : index);
+    return found;
+  };
 }

@@ -117,7 +117,7 @@ export function settled(run: Run, value: unknown, depth = 0): unknown {
   if (depth > VALUE_DEPTH_MAX) limit(`a value is nested deeper than ${VALUE_DEPTH_MAX}`);
   if (Array.isArray(value)) {
     run.items(value.length * 4);
-    return value.map((each) => settledPart(run, each, depth));
+    return Array.from(value, (each) => settledPart(run, each, depth));
   }
   const copy: { [key: string]: unknown } = {};
   for (const [key, each] of Object.entries(value)) {
