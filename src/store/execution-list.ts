@@ -11,17 +11,38 @@ import { EXECUTION_COLUMNS } from './rows.ts';
 
 /** Counts and sorts stop here; a total beyond it is not exact. */
 const COUNTED_MAX = 10_000;
+const ID = /^[1-9]\d{0,15}$/;
 
 export async function listExecutions(
   sql: Sql,
   request: ExecutionListRequest,
 ): Promise<{ rows: ExecutionRow[]; total: number; totalIsExact: boolean }> {
-  const [rows, counted] = await Promise.all([page(sql, request), count(sql, request)]);
+  const entries = await matchingEntries(sql, request);
+  const [rows, counted] = await Promise.all([page(sql, request, entries), count(sql, request, entries)]);
   return { rows, total: Math.min(counted, COUNTED_MAX), totalIsExact: counted <= COUNTED_MAX };
 }
 
-function page(sql: Sql, request: ExecutionListRequest): Promise<ExecutionRow[]> {
-  const where = conditionsOf(request);
+/** Catalog ids the path filters mean; null without such a filter. Looked up first, so that the plan knows how many. */
+interface Entries {
+  readonly ofPrefix: readonly number[] | null;
+  readonly ofText: readonly number[] | null;
+}
+
+async function matchingEntries(sql: Sql, { path, q }: ExecutionListRequest): Promise<Entries> {
+  const ids = async (condition: string, value: string) => {
+    const rows = await sql.rows<{ id: number }>(`select catalog_id as id from core.catalog where ${condition}`, [
+      value,
+    ]);
+    return rows.map((row) => row.id);
+  };
+  return {
+    ofPrefix: path?.endsWith('*') ? await ids('starts_with(path, $1)', path.slice(0, -1)) : null,
+    ofText: q === null ? null : await ids('position(lower($1) in lower(path)) > 0', q),
+  };
+}
+
+function page(sql: Sql, request: ExecutionListRequest, entries: Entries): Promise<ExecutionRow[]> {
+  const where = conditionsOf(request, entries);
   if (request.beforeExecutionId !== null) {
     const side = request.order === 'start_time' ? '>' : '<';
     where.add(
@@ -58,8 +79,8 @@ function page(sql: Sql, request: ExecutionListRequest): Promise<ExecutionRow[]> 
   );
 }
 
-async function count(sql: Sql, request: ExecutionListRequest): Promise<number> {
-  const where = conditionsOf(request);
+async function count(sql: Sql, request: ExecutionListRequest, entries: Entries): Promise<number> {
+  const where = conditionsOf(request, entries);
   const rows = await sql.rows<{ counted: number }>(
     `select count(*) as counted
      from (select from core.execution ${where.clause()} limit ${COUNTED_MAX + 1}) as matches`,
@@ -68,19 +89,13 @@ async function count(sql: Sql, request: ExecutionListRequest): Promise<number> {
   return rows[0]?.counted ?? 0;
 }
 
-function conditionsOf(request: ExecutionListRequest): Conditions {
+function conditionsOf(request: ExecutionListRequest, entries: Entries): Conditions {
   const where = createConditions();
   // One status keeps the order of the index; several need a sort.
   if (request.statuses.length === 1) where.add('status = ?', request.statuses[0]);
   else if (request.statuses.length > 1) where.add('status = any(?::text[])', request.statuses);
-  if (request.path?.endsWith('*')) {
-    where.add(
-      'catalog_id in (select catalog_id from core.catalog where starts_with(path, ?))',
-      request.path.slice(0, -1),
-    );
-  } else if (request.path !== null) {
-    where.add('path collate "C" = ?', request.path);
-  }
+  if (entries.ofPrefix !== null) where.add('catalog_id = any(?::bigint[])', entries.ofPrefix);
+  else if (request.path !== null) where.add('path collate "C" = ?', request.path);
   if (request.catalogId !== null) where.add('catalog_id = ?', request.catalogId);
   if (request.kind !== null) where.add('kind = ?', request.kind);
   if (request.parentExecutionId !== null) where.add('parent_execution_id = ?', request.parentExecutionId);
@@ -92,16 +107,13 @@ function conditionsOf(request: ExecutionListRequest): Conditions {
     where.add('coalesce(end_time, now()) - start_time >= make_interval(secs => ?)', request.minDurationSeconds);
   }
   for (const [name, value] of request.labels) where.add('labels @> ?::jsonb', JSON.stringify({ [name]: value }));
-  if (request.q !== null) addSearch(where, request.q);
+  if (entries.ofText !== null) {
+    const byPath = `catalog_id = any(${where.bind(entries.ofText)}::bigint[])`;
+    if (ID.test(request.q ?? '')) where.add(`execution_id = ? or ${byPath}`, request.q);
+    else where.addFixed(byPath);
+  }
   if (request.error !== null) {
     where.add(`status in ('failed', 'cancelled') and position(lower(?) in lower(error)) > 0`, request.error);
   }
   return where;
-}
-
-function addSearch(where: Conditions, q: string): void {
-  const byPath =
-    'catalog_id in (select catalog_id from core.catalog where position(lower(?::text) in lower(path)) > 0)';
-  if (/^[1-9]\d{0,15}$/.test(q)) where.add(`execution_id = ?::text::bigint or ${byPath}`, q);
-  else where.add(byPath, q);
 }
