@@ -75,7 +75,7 @@ function operationOf(row: Route): JsonMap {
 }
 
 function operationIdOf(row: Route): string {
-  const words = row.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '' && word !== 'api');
+  const words = row.path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   return [row.method.toLowerCase(), ...words].join('_');
 }
 
