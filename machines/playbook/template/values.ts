@@ -53,7 +53,7 @@ export function member(target: unknown, key: unknown): unknown {
   }
   if (typeof target === 'object') {
     if (!Array.isArray(target)) return ownMember(target, key);
-    if (typeof key === 'number') return target[key < 0 ? key + target.length : key];
+    if (typeof key === 'number') return data(target[key < 0 ? key + target.length : key]);
     if (key instanceof Facade) return member(target, key.plain());
     return target instanceof Group && typeof key === 'string' ? groupMember(target, key) : undefined;
   }

@@ -185,6 +185,45 @@ describe('undefined and null (language 8.7)', () => {
     "'x' | wordwrap(0)",
     "1 | round(1, 'up')",
     "'a' | replace(1)(2)",
+    "'a'.upper(1)",
+    "'a'.split(nope=1)",
+    'cycler(1).nope()',
+    'cycler(1)()',
+    'joiner().nope()',
+    "'a'.center(5, 'xy')",
+    "'a'.strip(1)",
+    "'a'.split('')",
+    "'a'.split(1)",
+    "'a'.partition('')",
+    "'a'.join([1])",
+    "'a' | truncate('x')",
+    "'x' | filesizeformat",
+    '[1] | groupby',
+    '[1] | map',
+    '[1] | map(1)',
+    '[1] | select(1)',
+    "{} | dictsort(by='x')",
+    '5 | items',
+    "'a' | items",
+    '[1] | urlencode',
+    "'%y' % 1",
+    "'%(a)s' % 1",
+    "'%d' % (1, 2)",
+    "'%.200f' % 1",
+    "'%200000d' % 1",
+    "'{:d}'.format('x')",
+    "'{:s}'.format(1)",
+    "'{:q}'.format(1)",
+    "'{::}'.format(1)",
+    "'{a}'.format(1)",
+    "'%c' % -1",
+    "'x' is divisibleby 2",
+    '4 is divisibleby 0',
+    'true + [1]',
+    "[1, 'a'] | sort",
+    "{'a': 1} | sum",
+    '{[1]: 2}',
+    '1 | round(1000)',
   ])('%s raises', (expression) => {
     const error = raised(() => value(expression));
     expect(error).toBeInstanceOf(TemplateError);
@@ -235,6 +274,72 @@ describe('filters beyond Jinja2 (language 8.9)', () => {
     ["'a' | safe", 'a'],
     ['(1, 2) is sequence', true],
     ["'a\\nb' | indent", 'a\n    b'],
+    ["'a,b,c'.split(sep=',', maxsplit=1)", ['a', 'b,c']],
+    ["'a'.center(fillchar='*', width=3)", '*a*'],
+    ["{'a': 1}.get('b', default=2)", 2],
+    ["'1' | int(0, 1)", 1],
+    ["'zz' | int(7, 36)", 1295],
+    ["'12' | int(7, 99)", 12],
+    ["'1e30' | filesizeformat", '1000000.0 YB'],
+    ['0 | filesizeformat', '0 Bytes'],
+    ['cycler(1, 2)', [1, 2]],
+    ["joiner('-')", '-'],
+    ["'%e' % 0", '0.000000e+00'],
+    ["'%g' % 0", '0'],
+    ["'%E %G' % (1.5, 0.00001)", '1.500000E+00 1E-05'],
+    ["'%d' % 1e21", '1000000000000000000000'],
+    ["'%.1f' % 1e21", '1000000000000000000000.0'],
+    ["'%d' % true", '1'],
+    ["'%-5d|' % 3", '3    |'],
+    ["'%.3d' % 7", '007'],
+    ["'%#x' % 255", '0xff'],
+    ["'%(a)d%%' % {'a': 5}", '5%'],
+    ["'%s and %s' % [1, 2]", '1 and 2'],
+    ["'%r' % [1, 'a']", '[1,"a"]'],
+    ["'%c' % 'x'", 'x'],
+    ["'{:b} {:o} {:X} {:E}'.format(5, 8, 255, 1.5)", '101 10 FF 1.500000E+00'],
+    ["'{:=+6d}'.format(5)", '+    5'],
+    ["'{:<6}|{:^6}|'.format(5, 5)", '5     |  5   |'],
+    ["'{!s:>4}'.format(5)", '   5'],
+    ["'{:s}'.format('x')", 'x'],
+    ["'{}'.format(none)", ''],
+    ["'it''s' | replace(none, 'x')", 'xixtxsx'],
+    [
+      '[[2, 1], [1, 9], [1, 2]] | sort',
+      [
+        [1, 2],
+        [1, 9],
+        [2, 1],
+      ],
+    ],
+    ["[{'a': [1]}, {'a': [1]}] | unique", [{ a: [1] }]],
+    ["[1, true, '1', none, missing] | unique", [1, '1', null]],
+    ["'b' > 'a' > 'A'", true],
+    ["'😀' > 'ﬀ'", true],
+    ['[true, 0] | sort', [0, true]],
+    ['[1, 2, 3].index(3, 1)', 2],
+    ["'abcabc'.find('b', -3)", 4],
+    ["'😀a😀'.find('a')", 1],
+    ["'abc'.startswith(['x', 'ab'])", true],
+    ["'a' ~ 1.50 ~ [1]", 'a1.5[1]'],
+    ["{'b': 1}.b is defined and {}.b is undefined", true],
+    ['[3][true]', undefined],
+    ["'x'[none]", undefined],
+    ["{'a': 1}[[1]]", undefined],
+    ["'a-b c' | title", 'A-B C'],
+    ["'AbC' | string | upper | lower", 'abc'],
+    ['(none, missing) | list | tojson', '[null,null]'],
+    ["'<i>&#65;&#x42;&nope;&lt;' | striptags", 'AB&nope;<'],
+    ["('k', 'v') | join('=')", 'k=v'],
+    ['[1, 2, 3, 4] | batch(3, none)', [[1, 2, 3], [4]]],
+    ["{'a': 1} | first", 'a'],
+    ['[] | first is undefined', true],
+    ["'' | first is undefined", true],
+    ["{'a': 1, 'b': 2} | last", 'b'],
+    ['5 | default(missing)', 5],
+    ["2.5 | round(1, 'ceil')", 2.5],
+    ['1234.5 | round(-2)', 1200],
+    ['-1250 | round(-2)', -1200],
   ])('%s', (expression, expected) => {
     expect(value(expression)).toEqual(expected);
   });
@@ -278,6 +383,12 @@ describe('conditions (language 8.8)', () => {
       reason: "unknown filter 'nope'",
       excerpt: 'ab | nope',
     });
+  });
+
+  it('takes only what the compilers made', () => {
+    const stranger = { source: 'x', form: 'plain', roots: [], members: [] } as const;
+    expect(() => renderText(stranger, empty)).toThrow(TypeError);
+    expect(() => holds(stranger, empty)).toThrow(TypeError);
   });
 
   it('knows the truth of values that are not text', () => {
@@ -376,6 +487,40 @@ describe('what registration refuses', () => {
       offset: 27,
       message: 'unknown filter \'nope\' in "x | nope"',
     });
+  });
+});
+
+describe('statements that raise', () => {
+  it.each([
+    '{% for a, b in [[1]] %}{% endfor %}',
+    '{% set a, b = 5 %}',
+    '{% set a = {} %}{% set a.b = 1 %}',
+    '{% for a in 5 %}{% endfor %}',
+    '{% for a in [1] %}{{ loop() }}{% endfor %}',
+    '{% for a in [1] %}{{ loop.nope() }}{% endfor %}',
+    '{% for a in [1] %}{{ loop.cycle() }}{% endfor %}',
+  ])('%s', (source) => {
+    expect(raised(() => text(source))).toMatchObject({ name: 'TemplateError', code: 'TEMPLATE_ERROR' });
+  });
+
+  it('not when nothing of it is reached', () => {
+    expect(text('{% for a in [] %}{{ 1 / 0 }}{% endfor %}{% if false %}{{ 1 / 0 }}{% endif %}ok')).toBe('ok');
+  });
+});
+
+describe('objects only templates have', () => {
+  it.each([
+    ["{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.reset() }}{{ c.next() }}{{ c.nope }}", 'aa'],
+    ["{% set ns = namespace(j=joiner('-')) %}{{ ns.j() }}a{{ ns.j() }}b", 'a-b'],
+    ['{% set ns = namespace({"a": 1}, b=2) %}{% set ns.c = 3 %}{{ ns }}', '{"a":1,"b":2,"c":3}'],
+    [
+      '{% for x in [5] %}{{ loop }}{% endfor %}',
+      '{"index":1,"index0":0,"revindex":1,"revindex0":0,"first":true,"last":true,"length":1}',
+    ],
+    ['{% for x in [5] %}{{ loop.nope }}{% endfor %}|', '|'],
+    ['{% if missing %}{% elif true %}b{% endif %}{% if false %}{% endif %}', 'b'],
+  ])('%s', (source, expected) => {
+    expect(text(source)).toBe(expected);
   });
 });
 

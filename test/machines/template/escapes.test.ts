@@ -75,6 +75,7 @@ describe('a member that is not data is undefined', () => {
     'toString',
     'f',
     'wrapped.f',
+    'wrapped.nested[0]',
     'hostile.__proto__',
     'hostile.polluted',
     'workload.m.__defineGetter__',
