@@ -1,6 +1,6 @@
 /** What the routes share beside the services: the clock, the settings they show, and what ends waiting calls. */
 import type { FastifyReply } from 'fastify';
-import type { Clock } from '../../actors/ports.ts';
+import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Streams } from './streams.ts';
@@ -8,6 +8,7 @@ import type { Streams } from './streams.ts';
 export interface ApiContext {
   readonly services: Services;
   readonly clock: Clock;
+  readonly log: Log;
   readonly metrics: Metrics;
   readonly streams: Streams;
   readonly settings: {

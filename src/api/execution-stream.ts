@@ -22,7 +22,7 @@ const LOOK_AGAIN_MS = 15_000;
 type Detail = 'full' | 'min' | 'none';
 
 export function executionStreamRoutes(context: ApiContext): Route[] {
-  const { services, streams } = context;
+  const { services, streams, log } = context;
   return [
     route({
       method: 'GET',
@@ -47,6 +47,9 @@ export function executionStreamRoutes(context: ApiContext): Route[] {
         const stream = streams.start(request, reply, 'execution');
         try {
           await follow(context, stream, row, since, query.events ?? 'min');
+        } catch (error) {
+          // The answer has begun, so the client sees the stream end and comes back with Last-Event-ID.
+          log.warn('A stream ended by an error', { request_id: request.id, execution_id: row.executionId, error });
         } finally {
           stream.end();
         }

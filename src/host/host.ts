@@ -60,6 +60,7 @@ export interface HostOptions {
 /** Does not listen yet. `listen` and `close` are Fastify's; abort `lifecycle.stopping` before `close`, or streams keep it open. */
 export function createHost(services: Services, options: HostOptions): FastifyInstance {
   const { config, log, metrics } = options;
+  const { stopping } = options.lifecycle;
   const nextRequestId = requestIds(randomBytes(4).toString('hex'));
   const isHostAllowed = hostCheck(config);
   const isOriginAllowed = originCheck(config.corsAllowedOrigins);
@@ -69,7 +70,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     bodyLimit: config.bodyLimitBytes,
     requestTimeout: config.requestTimeoutSeconds * 1000,
     http: {
-      headersTimeout: HEADERS_TIMEOUT_MS,
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeoutSeconds * 1000),
       maxHeaderSize: HEADERS_BYTES_MAX,
       connectionsCheckingInterval: LOOK_FOR_SLOW_PEERS_MS,
     },
@@ -81,6 +82,8 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
       setHeaders(request, reply, isOriginAllowed);
       handleError(fromFramework(error) ?? error, request, reply);
     },
+    // Work that arrives while the process stops is still answered, in our form; its connection ends with the answer.
+    return503OnClosing: false,
     forceCloseConnections: 'idle',
   });
   const handleError = createErrorHandler(log, config);
@@ -102,6 +105,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
 
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(request, reply, isOriginAllowed);
+    if (stopping.aborted) reply.header('connection', 'close');
     if (!isHostAllowed(request.headers.host)) {
       return done(new RequestError('misdirected_host', 'This server does not answer for that host name'));
     }
@@ -154,6 +158,7 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
   const context: ApiContext = {
     services,
     clock: options.clock,
+    log: options.log,
     metrics,
     streams: createStreams(metrics, lifecycle.stopping),
     waits: createWaits(lifecycle.stopping),

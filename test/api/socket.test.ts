@@ -5,8 +5,9 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ExecutionStatus } from '../../actors/ports.ts';
 import type { ClaimRequest } from '../../actors/services.ts';
+import type { HostOptions } from '../../src/host/host.ts';
 import { executionRow, fakeServices, logEvent } from './fake-services.ts';
-import { type TestHost, testHost } from './test-host.ts';
+import { CONFIG, type TestHost, testHost } from './test-host.ts';
 
 const started: TestHost[] = [];
 afterEach(async () => {
@@ -16,8 +17,11 @@ afterEach(async () => {
   }
 });
 
-async function listen(services = fakeServices()): Promise<TestHost & { port: number }> {
-  const host = testHost(services);
+async function listen(
+  services = fakeServices(),
+  change: Partial<HostOptions> = {},
+): Promise<TestHost & { port: number }> {
+  const host = testHost(services, change);
   started.push(host);
   await host.app.listen({ host: '127.0.0.1', port: 0 });
   // A TCP server that listens has an address with a port.
@@ -69,11 +73,29 @@ describe('raw requests', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":"payload_too_large"/);
   });
 
-  test('slow peers are closed: the limits are set and looked at', async () => {
+  test('headers have 10 s and a request has 30 s to arrive', async () => {
     const { app } = await listen();
     expect(app.server.headersTimeout).toBe(10_000);
     expect(app.server.requestTimeout).toBe(30_000);
   });
+
+  test('a body that drips is 408 and the connection is closed', async () => {
+    const { port } = await listen(fakeServices(), { config: { ...CONFIG, requestTimeoutSeconds: 1 } });
+    const socket = connect(port, '127.0.0.1');
+    socket.write(
+      'POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{',
+    );
+    let text = '';
+    for await (const part of socket) text += String(part);
+    expect(text).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/);
+  });
+});
+
+test('a connection ends with the answer once the process stops', async () => {
+  const host = await listen();
+  host.stop.abort();
+  const answer = await exchange(host.port, 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/);
 });
 
 describe('long polls', () => {
@@ -248,6 +270,14 @@ describe('the stream of an execution', () => {
     expect(text).toContain('event: overflow');
     const ids = idsIn(text);
     expect(ids).toEqual(ids.map((_id, index) => index + 1));
+  });
+
+  test('ends when the log cannot be read, and says so in the log of the process', async () => {
+    const events = async () => Promise.reject(new Error('gone'));
+    const host = await listen(fakeServices({ reads: { events } }));
+    const stream = await open(host.port);
+    expect(kindsIn(await stream.until(/^never$/m))).toEqual(['status']);
+    expect(host.lines).toMatchObject([{ level: 'warn', message: 'A stream ended by an error' }]);
   });
 
   test('an unknown execution is 404', async () => {
