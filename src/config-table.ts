@@ -4,6 +4,7 @@
  */
 import {
   address,
+  databaseAddress,
   duration,
   flag,
   key,
@@ -18,7 +19,7 @@ import {
 } from './config-values.ts';
 
 const name = text(/^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}$/, 'be a name of letters, digits, _ . @ -');
-const database = address('postgres', 'postgresql');
+const database = databaseAddress();
 
 export const SETTINGS = {
   host: setting('SVC_HOST', text(), '127.0.0.1', 'server', 'Address to listen on. Images set 0.0.0.0.'),

@@ -95,6 +95,17 @@ export function list(): Parser<readonly string[]> {
       .filter((part) => part !== '');
 }
 
+/** A PostgreSQL address; its host may stand in the query instead (`?host=/run/postgresql`), which URL syntax refuses. */
+export function databaseAddress(): Parser<string> {
+  return (value) => {
+    const match = /^postgres(?:ql)?:\/\/(?:[^/@\s]*@)?([^/?\s]*)[^\s]*$/.exec(value);
+    if (match === null || (match[1] !== '' && !URL.canParse(value))) {
+      throw new Misfit('must be an address starting with postgres:// or postgresql://');
+    }
+    return value;
+  };
+}
+
 /** An address with one of the schemes, kept as text without a trailing slash. */
 export function address(...schemes: readonly string[]): Parser<string> {
   return (value) => {

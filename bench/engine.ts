@@ -1,0 +1,70 @@
+/**
+ * The engine from outside: load, server, worker and database on the machine you run it on. Absolute figures belong to that
+ * machine; the ratios to the floor, measured in the same run, travel. `npm run bench`
+ */
+import pg from 'pg';
+import { measureFloor } from './floor.ts';
+import { chain, createLoad, quantile } from './load.ts';
+import { startStack } from './stack.ts';
+
+const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 8);
+const WIDTH = Number(process.env['BENCH_WIDTH'] ?? 128);
+
+const stack = await startStack({ workers: 1, concurrency: 128 });
+const load = createLoad(stack.url);
+const client = new pg.Client({ connectionString: stack.databaseUrl });
+await client.connect();
+await client.query('create extension if not exists pg_stat_statements');
+try {
+  await load.register(chain('bench/three', 3));
+  await load.register(chain('bench/one', 1));
+  await load.register(chain('bench/ten', 10));
+
+  for (let index = 0; index < 100; index += 1) await load.run('bench/three');
+  const latencies: number[] = [];
+  for (let index = 0; index < 500; index += 1) latencies.push(await load.run('bench/three'));
+  latencies.sort((a, b) => a - b);
+  row('(a) 3-step noop, start to durable end, one at a time', `p50 ${ms(quantile(latencies, 0.5))}, p99 ${ms(quantile(latencies, 0.99))}`);
+
+  await load.saturate('bench/one', WIDTH, 2);
+  const one = await load.saturate('bench/one', WIDTH, SECONDS);
+  row('(b) 1-step executions', `${rate(one.count, one.seconds)}/s`);
+
+  await load.saturate('bench/ten', WIDTH, 2);
+  const before = await counts();
+  const ten = await load.saturate('bench/ten', WIDTH, SECONDS);
+  const after = await counts();
+  const steps = ten.count * 10;
+  const stepRate = steps / ten.seconds;
+  row('(c) steps of 10-step executions', `${rate(steps, ten.seconds)}/s`);
+  row('    commits per step', ((after.commits - before.commits) / steps).toFixed(3));
+  row('    statements per step', ((after.statements - before.statements) / steps).toFixed(3));
+
+  const floor = await measureFloor(stack.databaseUrl);
+  row('(d) floor: pipelined six-statement transactions', `${Math.round(floor)}/s`);
+  row('    (c) / (d)', `${((100 * stepRate) / floor).toFixed(0)} %`);
+} finally {
+  await client.end();
+  await load.close();
+  await stack.stop();
+}
+
+/** Statements and commits of the server alone, by the database's own count. */
+async function counts(): Promise<{ commits: number; statements: number }> {
+  const { rows } = await client.query<{ commits: string; statements: string }>(
+    `select sum(calls) filter (where lower(query) = 'commit') as commits, sum(calls) as statements from pg_stat_statements`,
+  );
+  return { commits: Number(rows[0]?.commits ?? 0), statements: Number(rows[0]?.statements ?? 0) };
+}
+
+function row(name: string, value: string): void {
+  console.log(`${name.padEnd(56)} ${value}`);
+}
+
+function ms(value: number): string {
+  return `${value.toFixed(2)} ms`;
+}
+
+function rate(count: number, seconds: number): string {
+  return (count / seconds).toFixed(0);
+}
