@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import type { JsonMap } from '../../machines/json.ts';
+import type { StartAnswer } from '../../src/client/answers.ts';
+import type { StartRequest } from '../../src/client/client.ts';
+import { ApiError, TransportError } from '../../src/client/errors.ts';
+import { executeCommand, type WorkerClient } from '../../src/worker/execute.ts';
+import { commandOf, executeDeps, never } from './commands.ts';
+
+const started = (more: Partial<StartAnswer> = {}): StartAnswer => ({
+  execution_id: 41_031,
+  status: 'started',
+  path: 'hr/score',
+  catalog_id: 9,
+  version: 1,
+  kind: 'playbook',
+  commands_generated: 1,
+  duplicate: false,
+  ...more,
+});
+
+/** Runs a playbook task; `answers` are given to the calls of `execute` one after another. */
+async function run(
+  tool: JsonMap | readonly JsonMap[],
+  answers: readonly (StartAnswer | Error)[],
+  client: Partial<WorkerClient> = {},
+) {
+  const requests: StartRequest[] = [];
+  let outside = 0;
+  const execute: WorkerClient['execute'] = async (request) => {
+    const answer = answers[Math.min(requests.length, answers.length - 1)];
+    requests.push(request);
+    if (answer === undefined || answer instanceof Error) throw answer;
+    return answer;
+  };
+  const deps = executeDeps([], { execute, ...client });
+  const outsideSlot: typeof deps.outsideSlot = (wait) => {
+    outside += 1;
+    return wait();
+  };
+  const report = await executeCommand(commandOf({ tool, step: 'score' }), { ...deps, outsideSlot }, never);
+  return { report, requests, outside };
+}
+
+const call = (more: JsonMap = {}): JsonMap => ({ kind: 'playbook', name: 'child', path: 'hr/score', ...more });
+
+describe('a playbook task', () => {
+  it('that does not wait answers as soon as the child is started', async () => {
+    const { report, requests, outside } = await run(call({ args: { a: 1, b: 1 }, input: { b: '{{ 1 + 1 }}' } }), [
+      started(),
+    ]);
+    expect(report).toMatchObject({
+      outcome: 'ok',
+      data: { status: 'started', execution_id: '41031', path: 'hr/score', async: true },
+    });
+    expect(requests).toEqual([
+      {
+        path: 'hr/score',
+        workload: { a: 1, b: 2 },
+        parent_execution_id: 41_007,
+        parent_command_id: 41_012,
+        idempotency_key: '41012:child:1',
+      },
+    ]);
+    expect(outside).toBe(0);
+  });
+
+  it('that waits, alone and without rules, is parked', async () => {
+    const { report, requests } = await run(call({ wait: true }), [started()]);
+    expect(report).toMatchObject({ outcome: 'parked', child_execution_id: 41_031 });
+    expect(requests[0]).not.toHaveProperty('wait_ms');
+  });
+
+  it('in a pipeline waits outside its slot, with the same body each time', async () => {
+    const ended = started({ execution_status: 'completed', result: { score: 7 } });
+    const { report, requests, outside } = await run(
+      [call({ wait: true })],
+      [started({ execution_status: 'running' }), ended],
+    );
+    expect(report).toMatchObject({ data: { child: { score: 7, child_status: 'completed', execution_id: '41031' } } });
+    expect(requests[0]).toEqual(requests[1]);
+    expect(requests[0]?.wait_ms).toBeGreaterThan(0);
+    expect(outside).toBe(1);
+  });
+
+  it('returns the value of the step it asks for, payloads in full', async () => {
+    const row = {
+      execution_id: 41_031,
+      event_id: 9,
+      event_type: 'call.done',
+      node_name: 'total',
+      status: 'completed',
+      created_at: 'now',
+      result: { status: 'completed', context: { _ref: 'r' }, reference: { ref: 'r' } },
+    };
+    const events: WorkerClient['events'] = async (executionId) => ({
+      execution_id: executionId,
+      status: 'completed',
+      events: [row],
+      pagination: { page: 1, has_next: false },
+    });
+    const ended = started({ execution_status: 'completed', result: 'other' });
+    const { report } = await run([call({ return_step: 'total' })], [ended], {
+      events,
+      resolveResult: async () => ({ score: 9 }),
+    });
+    expect(report).toMatchObject({ data: { child: { score: 9 } } });
+  });
+
+  it('fails with the child', async () => {
+    const { report } = await run(
+      [call({ wait: true })],
+      [started({ execution_status: 'failed', error: 'Failed steps: a' })],
+    );
+    expect(report).toMatchObject({
+      outcome: 'error',
+      error: { kind: 'tool_error', code: 'CHILD_FAILED', message: 'child playbook hr/score (41031): Failed steps: a' },
+    });
+  });
+
+  it('fails when the child takes longer than its time-out', async () => {
+    const { report } = await run([call({ wait: true, timeout: 0.03 })], [started({ execution_status: 'running' })], {
+      execute: async (_request, options) => {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        options?.signal?.throwIfAborted();
+        return started({ execution_status: 'running' });
+      },
+    });
+    expect(report).toMatchObject({ error: { kind: 'timeout', code: 'CHILD_TIMEOUT' } });
+  });
+
+  it('waits on while the server is away', async () => {
+    const ended = started({ execution_status: 'completed', result: 1 });
+    const answers = [started({ execution_status: 'running' }), new TransportError('gone'), ended];
+    expect((await run([call({ wait: true })], answers)).report).toMatchObject({ outcome: 'ok', data: { value: 1 } });
+  });
+
+  it.each([
+    [
+      new ApiError(404, { detail: 'Executable catalog entry not found: hr/score', code: 'not_found' }, null),
+      'missing_reference',
+    ],
+    [new ApiError(422, { detail: 'no', code: 'resource_kind_required' }, null), 'config'],
+    [new ApiError(503, { detail: 'no', code: 'db_unavailable' }, null), 'connection'],
+    [new TransportError('gone'), 'connection'],
+  ])('fails when the child cannot be started: %s', async (error, kind) => {
+    expect((await run(call(), [error])).report).toMatchObject({ outcome: 'error', error: { kind } });
+    expect((await run(call({ wait: true }), [error])).report).toMatchObject({ outcome: 'error', error: { kind } });
+  });
+});
