@@ -24,7 +24,10 @@ try {
   const latencies: number[] = [];
   for (let index = 0; index < 500; index += 1) latencies.push(await load.run('bench/three'));
   latencies.sort((a, b) => a - b);
-  row('(a) 3-step noop, start to durable end, one at a time', `p50 ${ms(quantile(latencies, 0.5))}, p99 ${ms(quantile(latencies, 0.99))}`);
+  row(
+    '(a) 3-step noop, start to durable end, one at a time',
+    `p50 ${ms(quantile(latencies, 0.5))}, p99 ${ms(quantile(latencies, 0.99))}`,
+  );
 
   await load.saturate('bench/one', WIDTH, 2);
   const one = await load.saturate('bench/one', WIDTH, SECONDS);

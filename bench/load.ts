@@ -15,7 +15,12 @@ export function createLoad(url: string): Load {
   const pool = new Pool(url, { connections: 256, pipelining: 1 });
 
   async function post(path: string, body: unknown): Promise<unknown> {
-    const answer = await pool.request({ method: 'POST', path, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+    const answer = await pool.request({
+      method: 'POST',
+      path,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
     const json: unknown = await answer.body.json();
     if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode} ${JSON.stringify(json)}`);
     return json;
@@ -24,8 +29,10 @@ export function createLoad(url: string): Load {
   async function run(path: string, workload: Readonly<Record<string, unknown>> = {}): Promise<number> {
     const started = performance.now();
     const answer = await post('/api/execute', { path, workload, wait_ms: 60_000 });
-    const status = typeof answer === 'object' && answer !== null && 'execution_status' in answer ? answer.execution_status : null;
-    if (status !== 'completed') throw new Error(`an execution of ${path} ended as ${String(status)}: ${JSON.stringify(answer)}`);
+    const status =
+      typeof answer === 'object' && answer !== null && 'execution_status' in answer ? answer.execution_status : null;
+    if (status !== 'completed')
+      throw new Error(`an execution of ${path} ended as ${String(status)}: ${JSON.stringify(answer)}`);
     return performance.now() - started;
   }
 
@@ -50,7 +57,9 @@ export function createLoad(url: string): Load {
     async metrics() {
       const answer = await pool.request({ method: 'GET', path: '/metrics' });
       const lines = (await answer.body.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-      return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
+      return new Map(
+        lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+      );
     },
     close: () => pool.close(),
   };

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { silentLog } from '../src/log.ts';
 import { startEmbedded } from '../src/embedded/embedded-postgres.ts';
+import { silentLog } from '../src/log.ts';
 
 export interface Stack {
   readonly url: string;
@@ -35,7 +35,10 @@ export async function startStack(options: { readonly workers: number; readonly c
   };
   const children: ChildProcess[] = [];
   const start = (args: readonly string[]) => {
-    const child = spawn(process.execPath, [...process.execArgv, CALLBOARD, ...args], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+    const child = spawn(process.execPath, [...process.execArgv, CALLBOARD, ...args], {
+      env,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
     children.push(child);
     return child;
   };
@@ -43,7 +46,10 @@ export async function startStack(options: { readonly workers: number; readonly c
   const server = start(['server']);
   await ready(`${url}/api/health`, () => true);
   for (let index = 0; index < options.workers; index += 1) start(['worker']);
-  await ready(`${url}/api/worker/pools?status=ready&kind=worker_pool`, (body) => (body as { count: number }).count >= options.workers);
+  await ready(
+    `${url}/api/worker/pools?status=ready&kind=worker_pool`,
+    (body) => (body as { count: number }).count >= options.workers,
+  );
   return {
     url,
     databaseUrl: database.url,
