@@ -7,8 +7,8 @@ RUN apt-get update \
 
 WORKDIR /app
 COPY package.json package-lock.json ./
-# The image brings Node 24 and expects a PostgreSQL of its own, so the platform packages stay out.
-RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && npm cache clean --force
+# The platform packages come along: some tools have their native parts there.
+RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
 COPY . .
 
 ENV NODE_ENV=production SVC_HOST=0.0.0.0 SVC_DATA_DIR=/data
