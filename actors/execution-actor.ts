@@ -6,6 +6,7 @@
 import { instantOf, isoOf } from '../machines/command/instant.ts';
 import type { EventDraft, LogEvent } from '../machines/events.ts';
 import type { Plan } from '../machines/execution/plan.ts';
+import { type Touched, touch, touchedBy } from '../machines/execution/progress.ts';
 import type { EngineLimits, IssuedCommand, StoredValue } from '../machines/execution/stage.ts';
 import {
   absorbEvent,
@@ -61,6 +62,8 @@ export class ExecutionActor {
   snapshotThrough: number;
   turnsSinceSnapshot = 0;
   writing: Writing | null = null;
+  /** Steps entered or skipped so far, for the progress of the head. */
+  readonly touched: Touched;
   readonly #engine: Engine;
   /** Instant of the turn under way; never before the last one, whatever the clock says. */
   #at = '';
@@ -72,6 +75,7 @@ export class ExecutionActor {
     this.commands = parts.commands;
     this.isStored = parts.isStored;
     this.snapshotThrough = parts.snapshotThrough;
+    this.touched = touchedBy(runOf(parts.state), parts.plan.graph);
     this.#engine = engine;
   }
 
@@ -244,6 +248,8 @@ export class ExecutionActor {
 
   /** Rows that follow from what the turn decided: cancelled commands, parked waits given up. */
   #projectDecision(event: LogEvent): void {
+    if (event.type === 'step.enter' || event.type === 'step.skipped')
+      touch(this.touched, this.plan.graph, event.nodeName);
     if (event.type === 'command.cancelled' && event.commandId !== null) {
       const row = this.commands.get(event.commandId);
       if (row !== undefined) this.change(this.#closed(row, 'CANCELLED', event, event.context['reason']));

@@ -217,7 +217,7 @@ export class Executions implements ExecutionService {
     if (actor === null) throw notFound(executionId);
     const run = runOf(actor.state);
     await this.#parts.supervisor.fetchPayloads(writtenRefs(actor));
-    const progress = progressOf(run, actor.plan.graph, actor.row.status !== 'running');
+    const progress = progressOf(run, actor.plan.graph, actor.touched, actor.row.status !== 'running');
     const named = (status: string) => Object.keys(run.steps).filter((step) => run.steps[step]?.status === status);
     const variables = new ServerScope(stageOf(actor), null).lookup('ctx');
     return {

@@ -40,7 +40,7 @@ export function projectHead(actor: ExecutionActor): void {
   const run = runOf(actor.state);
   const ended = terminal !== undefined;
   if (terminal !== undefined) actor.closeAll(terminal);
-  const progress = progressOf(run, actor.plan.graph, ended);
+  const progress = progressOf(run, actor.plan.graph, actor.touched, ended);
   actor.row = {
     ...moved,
     progress: progress.percent,

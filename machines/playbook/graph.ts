@@ -14,6 +14,8 @@ export interface Graph {
   up(step: string): ReadonlySet<string>;
   /** Steps that can follow `step` over any arcs; `step` itself only when it lies on a cycle. */
   after(step: string): ReadonlySet<string>;
+  /** The same as a set of bits by `order`, a word for 32 steps; shared, not to be changed. */
+  afterBits(step: string): Uint32Array;
   /** Whether a path (any arcs, at least one) leads from `step` to a member of `goals` without passing `avoided`. */
   reaches(step: string, goals: ReadonlySet<string>, avoided: string): boolean;
 }
@@ -40,6 +42,7 @@ export function buildGraph(playbook: Playbook): Graph {
     }
   }
   const following = new Map<string, ReadonlySet<string>>();
+  const followingBits = new Map<string, Uint32Array>();
   const paths = new Map<string, boolean>();
 
   const walk = (start: string, avoided: string | null, found: (step: string) => boolean): Set<string> => {
@@ -67,6 +70,15 @@ export function buildGraph(playbook: Playbook): Graph {
       }
       return set;
     },
+    afterBits(step) {
+      let bits = followingBits.get(step);
+      if (bits === undefined) {
+        bits = new Uint32Array(Math.ceil(order.size / 32));
+        for (const next of this.after(step)) setBit(bits, order.get(next) ?? 0);
+        followingBits.set(step, bits);
+      }
+      return bits;
+    },
     reaches(step, goals, avoided) {
       const key = `${step}\n${avoided}`;
       let known = paths.get(key);
@@ -81,6 +93,10 @@ export function buildGraph(playbook: Playbook): Graph {
       return known;
     },
   };
+}
+
+export function setBit(bits: Uint32Array, index: number): void {
+  bits[index >>> 5] = (bits[index >>> 5] ?? 0) | (1 << (index & 31));
 }
 
 /** Iterative, so that a chain of a thousand steps does not use the stack of the process. */
