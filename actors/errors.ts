@@ -15,6 +15,7 @@ export type RefusalCode =
   | 'playbook_invalid'
   | 'kind_not_executable'
   | 'resource_kind_required'
+  | 'nesting_too_deep'
   | 'schema_validation_failed'
   | 'sql_error'
   | 'sql_not_allowed'

@@ -301,8 +301,7 @@ export class Executions implements ExecutionService {
     let depth = 1;
     for (let above = parent.parentExecutionId; above !== null; depth += 1) {
       if (depth >= nestingMax) {
-        const message = `body.parent_execution_id: playbooks are nested deeper than ${nestingMax}`;
-        throw new DomainError('validation_error', message, { errors: [message] });
+        throw new DomainError('nesting_too_deep', `Playbooks are nested deeper than ${nestingMax}`);
       }
       above = (await store.execution(above))?.parentExecutionId ?? null;
     }

@@ -2,9 +2,10 @@
  * What the service can be asked to do, one interface per group of routes. Routes are thin: schema, one of these calls,
  * reply. Refusals are thrown as DomainError; everything else a caller may see is in the types.
  */
-import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
+
 import type { EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
+import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
 import type { CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
 
 // ------------------------------------------------------------------ executions
@@ -89,9 +90,15 @@ export interface EventReceipt {
 
 export interface ExecutionService {
   start(request: StartRequest): Promise<StartReceipt>;
-  cancel(executionId: number, options: { reason: string; cascade: boolean; by: 'api' | 'stop' }): Promise<CancelReceipt>;
+  cancel(
+    executionId: number,
+    options: { reason: string; cascade: boolean; by: 'api' | 'stop' },
+  ): Promise<CancelReceipt>;
   cleanup(options: { olderThanMinutes: number; dryRun: boolean }): Promise<CleanupReceipt>;
-  finalize(executionId: number, options: { status: 'completed' | 'failed'; reason: string; error: string | null }): Promise<{ status: 'finalized' | 'already_completed'; message: string }>;
+  finalize(
+    executionId: number,
+    options: { status: 'completed' | 'failed'; reason: string; error: string | null },
+  ): Promise<{ status: 'finalized' | 'already_completed'; message: string }>;
   recordEvent(input: EventInput): Promise<EventReceipt>;
   /** Throws `not_found`. */
   insight(executionId: number): Promise<ExecutionInsight>;
@@ -155,7 +162,12 @@ export interface ReportedOutcome {
   readonly durationMs: number | null;
   /** Tool data (ok), or data of a failed tool (error). Undefined when stored apart. */
   readonly data?: Json;
-  readonly reference?: { readonly ref: string; readonly store: string; readonly bytes: number; readonly sha256: string };
+  readonly reference?: {
+    readonly ref: string;
+    readonly store: string;
+    readonly bytes: number;
+    readonly sha256: string;
+  };
   readonly summary?: JsonMap;
   readonly error?: JsonMap;
   readonly childExecutionId?: number;
@@ -246,7 +258,10 @@ export interface Holder {
 export interface WorkerService {
   register(registration: Registration): Promise<WorkerRow>;
   /** Throws unknown_worker unless a registration is given. */
-  heartbeat(name: string, options: { registration: Registration | null; status: string | null; commands: readonly Hold[] }): Promise<{ recreated: boolean; runtimeId: number; stop: readonly StopOrder[] }>;
+  heartbeat(
+    name: string,
+    options: { registration: Registration | null; status: string | null; commands: readonly Hold[] },
+  ): Promise<{ recreated: boolean; runtimeId: number; stop: readonly StopOrder[] }>;
   deregister(name: string, kind: string | null): Promise<{ released: number }>;
   list(filter: { runtime?: string; status?: string; kind?: string; pool?: string }): Promise<readonly WorkerRow[]>;
   /** The registered worker, from memory when fresh. Null: no row. */
@@ -281,19 +296,44 @@ export interface CatalogEntry {
 
 export interface CatalogService {
   /** Throws playbook_invalid (data.errors) or validation_error. */
-  register(request: { content: string; resourceType: string | null; path: string | null; ifChanged: boolean }): Promise<{ entry: CatalogEntry; unchanged: boolean; warnings: readonly Diagnostic[] }>;
+  register(request: {
+    content: string;
+    resourceType: string | null;
+    path: string | null;
+    ifChanged: boolean;
+  }): Promise<{ entry: CatalogEntry; unchanged: boolean; warnings: readonly Diagnostic[] }>;
   get(path: string, version: number | 'latest'): Promise<CatalogEntry | null>;
   byId(catalogId: number): Promise<CatalogEntry | null>;
-  list(filter: { q?: string; kinds?: readonly string[]; pathPrefix?: string; afterPath?: string; limit: number; versions: 'all' | 'latest'; includeArchived: boolean; includeContent: boolean; capabilities?: readonly string[]; agentOnly?: boolean; /** `path` (the default) or newest first. */ order?: 'path' | 'newest' }): Promise<readonly CatalogEntry[]>;
+  list(filter: {
+    q?: string;
+    kinds?: readonly string[];
+    pathPrefix?: string;
+    afterPath?: string;
+    limit: number;
+    versions: 'all' | 'latest';
+    includeArchived: boolean;
+    includeContent: boolean;
+    capabilities?: readonly string[];
+    agentOnly?: boolean /** `path` (the default) or newest first. */;
+    order?: 'path' | 'newest';
+  }): Promise<readonly CatalogEntry[]>;
   versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
   archive(id: string): Promise<{ path: string; archived: readonly number[] }>;
   /** New status and meta of one version (2.2.9); `id` is a catalog id, else a path (its newest version). Null meta keeps it, a map is merged shallowly. Throws not_found. */
   update(id: string, change: { status: 'active' | 'archived' | null; meta: JsonMap | null }): Promise<CatalogEntry>;
   /** The entry digits or a path mean (2.2.8): digits are tried as a catalog id first. Newest version of a path, archived ones included. */
   find(id: string): Promise<CatalogEntry | null>;
-  validate(content: string, resourceType: string | null): Promise<{ valid: boolean; diagnostics: readonly Diagnostic[]; path: string | null; kind: string | null }>;
+  validate(
+    content: string,
+    resourceType: string | null,
+  ): Promise<{ valid: boolean; diagnostics: readonly Diagnostic[]; path: string | null; kind: string | null }>;
   /** The entry and playbook a start request means; throws what api 2.3.1 tells (not_found, kind_not_executable, resource_kind_required, playbook_invalid). */
-  executable(request: { path?: string; catalogId?: number; version?: number | 'latest'; resourceKind?: string }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
+  executable(request: {
+    path?: string;
+    catalogId?: number;
+    version?: number | 'latest';
+    resourceKind?: string;
+  }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
   /** The parsed playbook of a version that has executions; cached for ever, versions are immutable. */
   playbook(catalogId: number): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
 }
@@ -311,13 +351,34 @@ export interface Credential {
 }
 
 export interface CredentialService {
-  save(request: { name: string; type: string; data: JsonMap; schema: JsonMap | null | undefined; meta: JsonMap | null; description: string | null; tags: readonly string[] }): Promise<Credential>;
+  save(request: {
+    name: string;
+    type: string;
+    data: JsonMap;
+    schema: JsonMap | null | undefined;
+    meta: JsonMap | null;
+    description: string | null;
+    tags: readonly string[];
+  }): Promise<Credential>;
   /** By id (digits) first, then name. Throws not_found. */
   get(identifier: string): Promise<Credential>;
-  reveal(identifier: string, audit: { executionId: number | null; workerId: string | null; requestId: string }): Promise<Credential & { readonly data: JsonMap }>;
+  reveal(
+    identifier: string,
+    audit: { executionId: number | null; workerId: string | null; requestId: string },
+  ): Promise<Credential & { readonly data: JsonMap }>;
   list(filter: { type?: string; q?: string; tag?: string }): Promise<readonly Credential[]>;
   /** Changes the given fields only (2.8.5); `data` is replaced as a whole. Throws not_found. */
-  patch(identifier: string, change: { type?: string; data?: JsonMap; schema?: JsonMap | null; meta?: JsonMap | null; description?: string | null; tags?: readonly string[] }): Promise<Credential>;
+  patch(
+    identifier: string,
+    change: {
+      type?: string;
+      data?: JsonMap;
+      schema?: JsonMap | null;
+      meta?: JsonMap | null;
+      description?: string | null;
+      tags?: readonly string[];
+    },
+  ): Promise<Credential>;
   remove(identifier: string): Promise<Credential>;
 }
 
@@ -334,7 +395,19 @@ export interface StoredResult {
 }
 
 export interface ResultService {
-  put(executionId: number, request: { name: string; data: Json; scope: string; sourceStep: string | null; ttlSeconds: number | null; mediaType: string; commandId: number | null; select: readonly { path: string; as: string }[] }): Promise<StoredResult>;
+  put(
+    executionId: number,
+    request: {
+      name: string;
+      data: Json;
+      scope: string;
+      sourceStep: string | null;
+      ttlSeconds: number | null;
+      mediaType: string;
+      commandId: number | null;
+      select: readonly { path: string; as: string }[];
+    },
+  ): Promise<StoredResult>;
   /** The payload's JSON text and its hash, or the part of it a path such as `rows[0].id` selects; null when there is none. */
   resolve(ref: string, path?: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
   list(executionId: number): Promise<readonly StoredResult[]>;
@@ -345,7 +418,14 @@ export interface ResultService {
 
 export interface SqlService {
   /** Throws sql_error, sql_not_allowed, not_found, validation_error. */
-  execute(request: { query: string; parameters: readonly Json[]; credentialName: string | null; schema: string | null; maxRows: number; timeoutSeconds: number }): Promise<{ result: readonly JsonMap[]; rowCount: number; columns: readonly string[]; truncated: boolean }>;
+  execute(request: {
+    query: string;
+    parameters: readonly Json[];
+    credentialName: string | null;
+    schema: string | null;
+    maxRows: number;
+    timeoutSeconds: number;
+  }): Promise<{ result: readonly JsonMap[]; rowCount: number; columns: readonly string[]; truncated: boolean }>;
 }
 
 // ------------------------------------------------------------------ reads
@@ -388,11 +468,34 @@ export interface ExecutionListRequest {
 /** Questions that change nothing; answered from rows, never from actors. */
 export interface ReadService {
   execution(executionId: number): Promise<ExecutionRow | null>;
-  executions(request: ExecutionListRequest): Promise<{ readonly rows: readonly ExecutionRow[]; readonly total: number; readonly totalIsExact: boolean }>;
+  executions(
+    request: ExecutionListRequest,
+  ): Promise<{ readonly rows: readonly ExecutionRow[]; readonly total: number; readonly totalIsExact: boolean }>;
   /** `total` is null when `sinceEventId` is given. */
-  events(executionId: number, request: EventPageRequest): Promise<{ readonly events: readonly LogEvent[]; readonly total: number | null }>;
-  commands(filter: { executionId?: number; statuses?: readonly CommandStatus[]; pool?: string; workerId?: string; olderThanSeconds?: number; after?: number; limit: number }): Promise<readonly CommandRow[]>;
-  dashboard(): Promise<{ totalExecutions: number; running: number; completed: number; failed: number; cancelled: number; playbooks: number; workers: number; queueDepth: number; asOf: string }>;
+  events(
+    executionId: number,
+    request: EventPageRequest,
+  ): Promise<{ readonly events: readonly LogEvent[]; readonly total: number | null }>;
+  commands(filter: {
+    executionId?: number;
+    statuses?: readonly CommandStatus[];
+    pool?: string;
+    workerId?: string;
+    olderThanSeconds?: number;
+    after?: number;
+    limit: number;
+  }): Promise<readonly CommandRow[]>;
+  dashboard(): Promise<{
+    totalExecutions: number;
+    running: number;
+    completed: number;
+    failed: number;
+    cancelled: number;
+    playbooks: number;
+    workers: number;
+    queueDepth: number;
+    asOf: string;
+  }>;
   health(): Promise<{ database: 'ok' | 'down'; schemaVersion: number | null }>;
   schema(): Promise<{ version: number; tables: readonly string[]; missing: readonly string[] }>;
   poolStatus(): { min: number; max: number; size: number; available: number; waiting: number };

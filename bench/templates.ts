@@ -3,7 +3,8 @@
  * costs. Run it with `node bench/templates.ts`. nunjucks gives text where we give values, so it has the easier task.
  */
 import nunjucks from 'nunjucks';
-import { compileTemplate, renderText, renderValue } from '../machines/playbook/template/template.ts';
+import { compileTemplate } from '../machines/playbook/template/compiled.ts';
+import { renderText, renderValue } from '../machines/playbook/template/render.ts';
 
 const ROUNDS = 5;
 const WARM_UP = 2_000;

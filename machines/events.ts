@@ -50,9 +50,14 @@ export interface LogEvent {
 }
 
 /** What a writer says; the number, the cause and the instant are given when the turn is written. */
-export type EventDraft = Pick<LogEvent, 'type' | 'status' | 'nodeName'> & Partial<Omit<LogEvent, 'eventId' | 'causeId' | 'at'>>;
+export type EventDraft = Pick<LogEvent, 'type' | 'status' | 'nodeName'> &
+  Partial<Omit<LogEvent, 'eventId' | 'causeId' | 'at'>>;
 
-export const TERMINAL_TYPES: ReadonlySet<string> = new Set(['playbook.completed', 'playbook.failed', 'execution.cancelled']);
+export const TERMINAL_TYPES: ReadonlySet<string> = new Set([
+  'playbook.completed',
+  'playbook.failed',
+  'execution.cancelled',
+]);
 
 /** What a tool or step failed with (language 7.3). */
 export interface Failure {

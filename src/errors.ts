@@ -108,6 +108,7 @@ export const ERRORS = {
   },
   kind_not_executable: { status: 422 },
   resource_kind_required: { status: 422 },
+  nesting_too_deep: { status: 422 },
   internal_error: { status: 500 },
   decrypt_failed: { status: 500 },
   not_configured: { status: 501 },

@@ -4,8 +4,9 @@
  */
 import type { Failure } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
+import { TemplateError } from '../playbook/template/errors.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
-import { renderTree, TemplateError } from '../playbook/template/template.ts';
+import { renderTree } from '../playbook/template/tree.ts';
 import { type AssignmentPlan, assignInto } from './plan.ts';
 import type { StepFailure } from './run.ts';
 import { writtenValue } from './scope.ts';

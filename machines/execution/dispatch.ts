@@ -1,5 +1,5 @@
 /** Opening activations: admission, the activation limit and `step.enter` (language 5.3, 5.4). */
-import { holds } from '../playbook/template/template.ts';
+import { holds } from '../playbook/template/render.ts';
 import { type Decision, failExecution, isHalted, transformFailure } from './decision.ts';
 import { countCascade, issueCommand } from './issue.ts';
 import { enterLoop } from './loop.ts';

@@ -4,7 +4,8 @@
  */
 import type { Failure } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
-import { evaluateNative, renderTree } from '../playbook/template/template.ts';
+import { evaluateNative } from '../playbook/template/render.ts';
+import { renderTree } from '../playbook/template/tree.ts';
 import { NeedPayload } from '../playbook/values.ts';
 import { type Decision, failExecution, isHalted, transformFailure } from './decision.ts';
 import { countCascade, issueCommand } from './issue.ts';

@@ -6,14 +6,8 @@ import type { Json, JsonMap } from '../json.ts';
 import type { Arc, Assignment, Playbook, Step } from '../playbook/document.ts';
 import { buildGraph, type Graph } from '../playbook/graph.ts';
 import { type References, referencesOf } from '../playbook/references.ts';
-import {
-  type Condition,
-  compileCondition,
-  compileTemplate,
-  compileTree,
-  type Template,
-  type TreeTemplate,
-} from '../playbook/template/template.ts';
+import { type Condition, compileCondition, compileTemplate, type Template } from '../playbook/template/compiled.ts';
+import { compileTree, type TreeTemplate } from '../playbook/template/tree.ts';
 import { toToolConfig } from '../playbook/tool-config.ts';
 
 export interface Plan {

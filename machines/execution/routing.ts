@@ -2,7 +2,7 @@
  * What follows the end of an activation: the step's `set`, its guards in document order, the arcs taken, and the rows for
  * targets that will not be reached (language 5.1 to 5.7).
  */
-import { holds } from '../playbook/template/template.ts';
+import { holds } from '../playbook/template/render.ts';
 import { type Decision, failExecution, failuresOf, isHalted, recordSet, transformFailure } from './decision.ts';
 import type { ArcPlan } from './plan.ts';
 import { isOpen } from './run.ts';

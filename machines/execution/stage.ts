@@ -4,7 +4,7 @@
  */
 import type { EventDraft, Failure, LogEvent, ResultReference } from '../events.ts';
 import type { Json, JsonMap } from '../json.ts';
-import type { Limits } from '../playbook/template/template.ts';
+import type { Limits } from '../playbook/template/run.ts';
 import type { Body, Materials } from './materials.ts';
 import type { Plan, StepPlan } from './plan.ts';
 import type { RenderContext } from './render-context.ts';

@@ -5,7 +5,7 @@
 import { isMap, type Json } from '../json.ts';
 import type { Rule, Step, Task } from './document.ts';
 import { hasTemplate } from './names.ts';
-import { compileCondition, compileTemplate } from './template/template.ts';
+import { compileCondition, compileTemplate } from './template/compiled.ts';
 
 export interface References {
   /** Root names, and the names of steps read through `steps`. Names bound inside a template are not among them. */

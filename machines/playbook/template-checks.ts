@@ -2,8 +2,8 @@
 import { hasTemplate, shown } from './names.ts';
 import { items, members, type Place } from './place.ts';
 import type { Report, Subject } from './report.ts';
+import { compileCondition, compileTemplate } from './template/compiled.ts';
 import { TemplateSyntaxError } from './template/errors.ts';
-import { compileCondition, compileTemplate } from './template/template.ts';
 
 /** `server` templates are evaluated by the engine, which never sees keychain values (language 8.2). */
 export type Side = 'server' | 'worker';

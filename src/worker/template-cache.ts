@@ -3,16 +3,11 @@
  * again with the same text, so compiling is what a worker must not repeat. The cache is bounded and forgets the oldest.
  */
 import type { Json } from '../../machines/json.ts';
+import { type Condition, compileCondition } from '../../machines/playbook/template/compiled.ts';
 import type { Scope } from '../../machines/playbook/template/facade.ts';
-import {
-  type Condition,
-  compileCondition,
-  compileTree,
-  holds,
-  type Limits,
-  renderTree,
-  type TreeTemplate,
-} from '../../machines/playbook/template/template.ts';
+import { holds } from '../../machines/playbook/template/render.ts';
+import type { Limits } from '../../machines/playbook/template/run.ts';
+import { compileTree, renderTree, type TreeTemplate } from '../../machines/playbook/template/tree.ts';
 import type { Templates } from './templates.ts';
 
 const CACHED_MAX = 2000;

@@ -1,17 +1,15 @@
 /** Rules of language 8 that Jinja2 does not decide: typed results, printing, undefined and null, conditions, refusals. */
 import { describe, expect, it } from 'vitest';
+import { compileCondition, compileTemplate } from '../../../machines/playbook/template/compiled.ts';
+import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/errors.ts';
+import { printValue } from '../../../machines/playbook/template/printing.ts';
 import {
-  compileCondition,
-  compileTemplate,
   evaluateNative,
   holds,
   isTruthy,
-  printValue,
   renderText,
   renderValue,
-  TemplateError,
-  TemplateSyntaxError,
-} from '../../../machines/playbook/template/template.ts';
+} from '../../../machines/playbook/template/render.ts';
 import { raised, scopeOf, text, value } from './scope.ts';
 
 const empty = scopeOf({});

@@ -3,7 +3,7 @@
  * or an error, and a canary that any reached host function would trip stays untouched.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/template.ts';
+import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/errors.ts';
 import { raised, text, value } from './scope.ts';
 
 const CODE = "globalThis.__escaped = true; return 'ran'";

@@ -1,13 +1,10 @@
 /** How templates treat values with members of their own making: when they ask `member`, `plain` and `equals`. */
 import { describe, expect, it } from 'vitest';
+import { compileCondition } from '../../../machines/playbook/template/compiled.ts';
+import { TemplateError } from '../../../machines/playbook/template/errors.ts';
 import { Facade } from '../../../machines/playbook/template/facade.ts';
-import {
-  compileCondition,
-  compileTree,
-  holds,
-  renderTree,
-  TemplateError,
-} from '../../../machines/playbook/template/template.ts';
+import { holds } from '../../../machines/playbook/template/render.ts';
+import { compileTree, renderTree } from '../../../machines/playbook/template/tree.ts';
 import { raised, scopeOf, text, value } from './scope.ts';
 
 class MissingPayload extends Error {}

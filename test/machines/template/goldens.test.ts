@@ -1,6 +1,6 @@
 /** The dialect against Python's Jinja2: same values, same text, same refusals, save where language 8 decides otherwise. */
 import { describe, expect, it } from 'vitest';
-import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/template.ts';
+import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/errors.ts';
 import { raised, readGoldens, text, value } from './scope.ts';
 
 const goldens = readGoldens();

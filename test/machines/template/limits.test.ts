@@ -1,13 +1,9 @@
 /** No template runs for long or makes much (language 8.12.3), with the default limits and without a clock. */
 import { describe, expect, it } from 'vitest';
-import {
-  compileTemplate,
-  DEFAULT_LIMITS,
-  renderText,
-  renderValue,
-  TemplateError,
-  TemplateSyntaxError,
-} from '../../../machines/playbook/template/template.ts';
+import { compileTemplate } from '../../../machines/playbook/template/compiled.ts';
+import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/errors.ts';
+import { renderText, renderValue } from '../../../machines/playbook/template/render.ts';
+import { DEFAULT_LIMITS } from '../../../machines/playbook/template/run.ts';
 import { raised, scopeOf, text, value } from './scope.ts';
 
 /** Milliseconds; the machine that runs this may be busy. */

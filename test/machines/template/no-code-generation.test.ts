@@ -4,9 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
-const MODULE = new URL('../../../machines/playbook/template/template.ts', import.meta.url);
+const moduleOf = (name: string): string =>
+  JSON.stringify(new URL(`../../../machines/playbook/template/${name}.ts`, import.meta.url).href);
 const PROGRAM = `
-  import { compileTemplate, compileTree, renderTree, renderValue } from ${JSON.stringify(MODULE.href)};
+  import { compileTemplate } from ${moduleOf('compiled')};
+  import { renderValue } from ${moduleOf('render')};
+  import { compileTree, renderTree } from ${moduleOf('tree')};
   const scope = { lookup: (name) => (name === 'rows' ? [{ id: 1 }, { id: 2 }] : undefined) };
   let generated = 'yes';
   try { new Function('return 1')(); } catch { generated = 'no'; }

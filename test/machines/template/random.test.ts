@@ -1,17 +1,10 @@
 /** Random templates over random data: whatever is written, only the two template errors come out, and soon. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  compileCondition,
-  compileTemplate,
-  DEFAULT_LIMITS,
-  evaluateNative,
-  holds,
-  renderText,
-  renderValue,
-  TemplateError,
-  TemplateSyntaxError,
-} from '../../../machines/playbook/template/template.ts';
+import { compileCondition, compileTemplate } from '../../../machines/playbook/template/compiled.ts';
+import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/errors.ts';
+import { evaluateNative, holds, renderText, renderValue } from '../../../machines/playbook/template/render.ts';
+import { DEFAULT_LIMITS } from '../../../machines/playbook/template/run.ts';
 import { raised, scopeOf } from './scope.ts';
 
 const limits = { ...DEFAULT_LIMITS, steps: 20_000, outputBytes: 100_000 };

@@ -1,12 +1,9 @@
 /** A scope over a plain object, for tests. */
 import { readFileSync } from 'node:fs';
+import { compileTemplate } from '../../../machines/playbook/template/compiled.ts';
 import type { Scope } from '../../../machines/playbook/template/facade.ts';
-import {
-  compileTemplate,
-  evaluateNative,
-  type Limits,
-  renderText,
-} from '../../../machines/playbook/template/template.ts';
+import { evaluateNative, renderText } from '../../../machines/playbook/template/render.ts';
+import type { Limits } from '../../../machines/playbook/template/run.ts';
 
 export type Data = { readonly [name: string]: unknown };
 

@@ -1,11 +1,7 @@
 /** Whole values with templates inside (language 8.1 and 8.5). */
 import { describe, expect, it } from 'vitest';
-import {
-  compileTree,
-  renderTree,
-  TemplateError,
-  TemplateSyntaxError,
-} from '../../../machines/playbook/template/template.ts';
+import { TemplateError, TemplateSyntaxError } from '../../../machines/playbook/template/errors.ts';
+import { compileTree, renderTree } from '../../../machines/playbook/template/tree.ts';
 import { raised, scopeOf } from './scope.ts';
 
 const scope = scopeOf({ n: 7, name: 'key', rows: [1, 2], nul: null });
