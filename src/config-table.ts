@@ -210,6 +210,14 @@ export const SETTINGS = {
     'Heartbeat age from which a worker is offline.',
   ),
 
+  keychainRefreshSeconds: setting(
+    'SVC_KEYCHAIN_REFRESH_SECONDS',
+    duration(0),
+    300,
+    'server',
+    'Life left below which a keychain entry that renews itself gets a new token.',
+  ),
+
   resultInlineMaxBytes: setting(
     'SVC_RESULT_INLINE_MAX_BYTES',
     whole(1024),
@@ -266,7 +274,7 @@ export const SETTINGS = {
     duration(0.1),
     300,
     'worker',
-    'Time for one try of python, javascript, shell and postgres where the task names none.',
+    'Time for one try where the task names none; http (30 s), mcp (60 s) and nats (5 s) have their own.',
   ),
   pipelineMaxTries: setting(
     'SVC_PIPELINE_MAX_TRIES',
@@ -291,6 +299,21 @@ export const SETTINGS = {
     'Packages that javascript tasks may import, comma list.',
   ),
   pythonBin: setting('SVC_PYTHON_BIN', text(), 'python3', 'worker', 'Interpreter of the python tool.'),
+  mcpUrl: setting(
+    'SVC_MCP_URL',
+    optional(address('http', 'https')),
+    null,
+    'worker',
+    'Tool server of mcp tasks whose `server` has neither `SVC_MCP_<SERVER>_ENDPOINT` nor a catalog entry.',
+  ),
+  duckdbMemoryMb: setting('SVC_DUCKDB_MEMORY_MB', whole(64), 1024, 'worker', 'Memory of one duckdb task, in MiB.'),
+  duckdbExternalAccess: setting(
+    'SVC_DUCKDB_EXTERNAL_ACCESS',
+    flag(),
+    false,
+    'worker',
+    'Let the statements of duckdb tasks read and write files, attach database files and load extensions.',
+  ),
   scriptDir: setting(
     'SVC_SCRIPT_DIR',
     text(),

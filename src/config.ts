@@ -70,10 +70,13 @@ function textOf(row: Setting<unknown>, env: Readonly<Record<string, string | und
   }
 }
 
+/** Variables whose names follow from what playbooks say: secrets of provider `env`, addresses of tool servers. */
+const namedByAuthors = /^SVC_(?:SECRET_\w+|MCP_\w+_ENDPOINT)$/;
+
 function unknownNames(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const known = ALL_SETTINGS.flatMap((row) => (row.secret ? [row.env, `${row.env}_FILE`] : [row.env]));
   return Object.keys(env)
-    .filter((each) => each.startsWith('SVC_') && !known.includes(each))
+    .filter((each) => each.startsWith('SVC_') && !known.includes(each) && !namedByAuthors.test(each))
     .sort()
     .map((each) => `${each} is not a setting of this version; the nearest name is ${nearest(each, known)}`);
 }

@@ -37,6 +37,9 @@ function toolsOf(config: Config, version: string): Tools {
       scriptDir: config.scriptDir,
       jsMemoryMb: config.jsMemoryMb,
       jsAllowedModules: config.jsAllowedModules,
+      mcpUrl: config.mcpUrl,
+      duckdbMemoryMb: config.duckdbMemoryMb,
+      duckdbExternalAccess: config.duckdbExternalAccess,
       egress: { policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny },
       version,
     });

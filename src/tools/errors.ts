@@ -72,6 +72,16 @@ export function failure(kind: ErrorKind, code: string, message: string, extra: F
   };
 }
 
+/** Thrown where a try cannot go on and its failure is known already; the guard of the registry unwraps it. */
+export class ToolRefusal extends Error {
+  override readonly name = 'ToolRefusal';
+  readonly failure: ToolFailure;
+  constructor(refused: ToolFailure) {
+    super(refused.error.message);
+    this.failure = refused;
+  }
+}
+
 /** The kind of an HTTP answer outside 200-299; its code is `HTTP_<status>`. */
 export function classifyHttpStatus(status: number): ErrorKind {
   if (status === 429) return 'rate_limit';

@@ -4,7 +4,7 @@
  */
 import { isMap, type JsonMap } from '../../machines/json.ts';
 import { ScriptUnavailable } from './code.ts';
-import { classifyHttpStatus, classifyNetwork, failure } from './errors.ts';
+import { classifyHttpStatus, classifyNetwork, failure, ToolRefusal } from './errors.ts';
 import { FieldProblem } from './fields.ts';
 import { EgressDenied } from './http/egress.ts';
 import { BodyTooLarge } from './http/outbound.ts';
@@ -27,6 +27,7 @@ async function attempt(tool: Tool, call: ToolCall): Promise<ToolOutcome> {
   try {
     return await tool.run(call);
   } catch (error) {
+    if (error instanceof ToolRefusal) return error.failure;
     if (error instanceof FieldProblem) return failure('config', 'TOOL_FIELD', error.message);
     if (error instanceof ScriptUnavailable)
       return failure(classifyHttpStatus(error.status), `HTTP_${error.status}`, error.message);

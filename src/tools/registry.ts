@@ -2,6 +2,7 @@
  * The tools of a worker by kind. `playbook` and `workbook` are not here: they start work instead of doing it, and the
  * worker handles them itself.
  */
+import { createArtifact } from './artifact.ts';
 import { createScriptLoader } from './code.ts';
 import { guarded } from './guard.ts';
 import { createEgress, type EgressOptions } from './http/egress.ts';
@@ -9,9 +10,11 @@ import { createHttp } from './http/http.ts';
 import { createOutbound } from './http/outbound.ts';
 import { createTokens } from './http/tokens.ts';
 import { createJavascript } from './javascript/javascript.ts';
+import { createMcp } from './mcp/mcp.ts';
 import { createNoop } from './noop.ts';
 import { createPostgres } from './postgres/postgres.ts';
 import { createPython } from './python/python.ts';
+import { createSecrets } from './secrets.ts';
 import { createShell } from './shell.ts';
 import type { Tool } from './tool.ts';
 
@@ -26,7 +29,13 @@ export interface ToolOptions {
   readonly jsMemoryMb: number;
   readonly jsAllowedModules: readonly string[];
   readonly egress: EgressOptions;
-  /** The worker's own environment; children see four variables of it, http its `GOOGLE_OAUTH_ACCESS_TOKEN`. */
+  /** Tool server of mcp tasks that name none. */
+  readonly mcpUrl?: string | null;
+  readonly duckdbMemoryMb?: number;
+  /** Whether statements of duckdb tasks may reach files and load extensions; false when absent. */
+  readonly duckdbExternalAccess?: boolean;
+  /** The worker's own environment; children see four variables of it, http its
+   * `GOOGLE_OAUTH_ACCESS_TOKEN`, secrets `SVC_SECRET_*`, mcp `SVC_MCP_*_ENDPOINT`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** For the `user-agent` of requests. */
   readonly version?: string;
@@ -51,7 +60,10 @@ export function createTools(options: ToolOptions): Tools {
   const scripts = createScriptLoader(options.scriptDir, outbound);
   const tools = [
     createNoop(),
+    createArtifact(),
+    createSecrets({ environment }),
     createHttp({ outbound, tokens, version: options.version ?? '0' }),
+    createMcp({ outbound, tokens, environment, defaultUrl: options.mcpUrl ?? null, version: options.version ?? '0' }),
     createShell({ timeoutMs, environment }),
     createPostgres({ timeoutMs, maxResultBytes: options.httpMaxResponseBytes, scripts }),
     createPython({ bin: options.pythonBin, timeoutMs, environment, scripts }),

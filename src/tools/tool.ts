@@ -23,6 +23,27 @@ export interface ToolCall {
   readonly step: string;
   readonly task: string;
   readonly serverUrl: string;
+  readonly host: ToolHost;
+}
+
+/** What a tool may ask of the worker that runs it. Every method throws ToolRefusal with the failure of the try. */
+export interface ToolHost {
+  /** Resolves a credential besides the task's own `auth`: a side of a transfer, an attached database. */
+  credential(auth: Json): Promise<ResolvedAuth | null>;
+  /** From now on this text is `***` in whatever leaves the worker with this command. */
+  conceal(secret: string): void;
+  /** The payload behind a result reference. */
+  resolveResult(ref: string): Promise<Json>;
+  putResult(name: string, data: Json): Promise<StoredResult>;
+  /** The document of the newest version at a catalog path; null where there is none. */
+  catalogDocument(path: string): Promise<JsonMap | null>;
+}
+
+export interface StoredResult {
+  readonly ref: string;
+  readonly store: string;
+  readonly bytes: number;
+  readonly sha256: string;
 }
 
 /** A credential, decrypted for one try. `name` is null for inline maps. */

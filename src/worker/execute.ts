@@ -20,7 +20,10 @@ import { Scrubber } from './scrub.ts';
 import type { Templates } from './templates.ts';
 import { childCallOf, renderTask, runTry, type TryDeps } from './try.ts';
 
-export type WorkerClient = Pick<CallboardClient, 'execute' | 'events' | 'resolveResult' | 'credential' | 'putResult'>;
+export type WorkerClient = Pick<
+  CallboardClient,
+  'execute' | 'events' | 'resolveResult' | 'credential' | 'putResult' | 'catalogGet'
+>;
 
 export interface ExecuteDeps {
   readonly client: WorkerClient;

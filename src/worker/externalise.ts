@@ -48,13 +48,14 @@ export async function travelling(
     attempt: command.attempt,
     ...(select.length === 0 ? {} : { select }),
   };
-  const { ref, store, bytes, sha256 } = await put(writer, command.executionId, request, signal);
+  const { ref, store, bytes, sha256 } = await putPatiently(writer, command.executionId, request, signal);
   const previewMaxBytes = output?.previewMaxBytes ?? PREVIEW_MAX_BYTES;
   const summary = summarise(value, JSON.stringify(value), { ref, store, bytes, select, previewMaxBytes });
   return { reference: { ref, store, bytes, sha256 }, summary };
 }
 
-async function put(
+/** Stores a result, waiting as long as the server is away and the signal allows. Throws ApiError where it refuses. */
+export async function putPatiently(
   writer: ResultWriter,
   executionId: number,
   request: PutResultRequest,

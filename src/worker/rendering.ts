@@ -62,6 +62,11 @@ export class Rendering implements Renders {
     return this.whole(() => this.#templates.condition(when, this.#scope));
   }
 
+  /** A payload by its reference, from the same cache as those that templates need. */
+  payload(ref: string): Promise<Json> {
+    return this.#payloads.fetch(ref);
+  }
+
   /** Runs something that may throw NeedPayload until it has all it needs. */
   async whole<T>(render: () => T): Promise<T> {
     let last: string | null = null;

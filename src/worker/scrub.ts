@@ -46,6 +46,8 @@ const OPEN_FIELDS: ReadonlySet<string> = new Set([
 
 export class Scrubber {
   readonly #forms = new Set<string>();
+  /** Secrets too short to be looked for inside of texts: only a text that is the secret is hidden. */
+  readonly #whole = new Set<string>();
   #pattern: RegExp | null = null;
 
   /** Remembers the secrets of a credential for the rest of the command. */
@@ -67,7 +69,14 @@ export class Scrubber {
     }
   }
 
+  /** Remembers one secret of any length. */
+  conceal(secret: string): void {
+    this.#remember(secret);
+    if (secret !== '' && secret.length < LENGTH_MIN) this.#whole.add(secret);
+  }
+
   text(text: string): string {
+    if (this.#whole.has(text)) return MASK;
     const pattern = this.#compiled();
     return pattern === null ? text : text.replace(pattern, MASK);
   }
@@ -75,7 +84,7 @@ export class Scrubber {
   /** Strings and keys anywhere in the value; the same value where there is nothing to hide. */
   json(value: Json): Json {
     const pattern = this.#compiled();
-    return pattern === null ? value : masked(value, pattern);
+    return pattern === null && this.#whole.size === 0 ? value : masked(value, (text) => this.text(text));
   }
 
   map(value: JsonMap): JsonMap {
@@ -117,13 +126,11 @@ function formsOf(secret: string): readonly string[] {
   ];
 }
 
-function masked(value: Json, pattern: RegExp): Json {
-  if (typeof value === 'string') return value.replace(pattern, MASK);
-  if (Array.isArray(value)) return value.map((each) => masked(each, pattern));
+function masked(value: Json, hide: (text: string) => string): Json {
+  if (typeof value === 'string') return hide(value);
+  if (Array.isArray(value)) return value.map((each) => masked(each, hide));
   if (!isMap(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [key.replace(pattern, MASK), masked(member, pattern)]),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [hide(key), masked(member, hide)]));
 }
 
 function escaped(text: string): string {

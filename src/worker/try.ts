@@ -9,6 +9,7 @@ import { isTextField } from '../../machines/playbook/tool-fields.ts';
 import type { ResolvedAuth, Tool, ToolCall, ToolOutcome } from '../tools/tool.ts';
 import type { WorkerCommand } from './command.ts';
 import { type CredentialReader, resolveAuth } from './credentials.ts';
+import { type HostClient, hostOf } from './host.ts';
 import { checkedOutcome, engineFailure, thrownFailure } from './outcome.ts';
 import { type ChildClient, runChild } from './playbook.ts';
 import { type Rendering, renderFailure } from './rendering.ts';
@@ -21,7 +22,7 @@ export interface TryDeps {
   readonly rendering: Rendering;
   readonly scrubber: Scrubber;
   readonly tools: ReadonlyMap<string, Tool>;
-  readonly client: CredentialReader & ChildClient;
+  readonly client: CredentialReader & ChildClient & HostClient;
   readonly workerId: string;
   readonly serverUrl: string;
   readonly signal: AbortSignal;
@@ -69,6 +70,9 @@ export async function renderTask(task: Task, deps: TryDeps): Promise<RenderedTas
     if (timeoutSeconds === 'unusable') {
       return engineFailure('config', 'TOOL_FIELD', "'timeout' must be a positive number of seconds");
     }
+    // Attached databases have a credential each, which the tool asks for by itself (language 11.11).
+    const attached = task.kind === 'duckdb' && isAttachMap(authField);
+    if (attached) return { fields: { ...own, auth: authField }, input, auth: null, timeoutSeconds };
     const resolved = await resolve(authField, deps);
     return 'failure' in resolved ? resolved.failure : { fields: own, input, auth: resolved.auth, timeoutSeconds };
   } catch (error) {
@@ -84,6 +88,10 @@ async function renderInput(task: Task, { scope, rendering }: TryDeps): Promise<J
   const input = isMap(rendered) ? rendered : {};
   if (!ITERATION_INPUT_KINDS.has(task.kind)) return input;
   return { ...(await rendering.whole(() => scope.iterationInputs())), ...input };
+}
+
+function isAttachMap(auth: Json): boolean {
+  return isMap(auth) && Object.keys(auth).length > 0 && Object.values(auth).every(isMap);
 }
 
 async function resolve(auth: Json, deps: TryDeps): ReturnType<typeof resolveAuth> {
@@ -110,6 +118,12 @@ function callOf(task: Task, rendered: RenderedTask, deps: TryDeps): ToolCall {
     step: command.step,
     task: task.name,
     serverUrl,
+    host: hostOf(
+      deps,
+      task.name,
+      (ref) => rendering.payload(ref),
+      (auth) => resolve(auth, deps),
+    ),
   };
 }
 

@@ -1,6 +1,6 @@
 /** A set of tools and the shortest way to run one: what a worker would hand over, with sensible defaults. */
 import { createTools, type ToolOptions, type Tools } from '../../src/tools/registry.ts';
-import type { ToolCall, ToolFailure, ToolOutcome, ToolSuccess } from '../../src/tools/tool.ts';
+import type { ToolCall, ToolFailure, ToolHost, ToolOutcome, ToolSuccess } from '../../src/tools/tool.ts';
 
 export interface Harness extends AsyncDisposable {
   readonly tools: Tools;
@@ -31,6 +31,19 @@ export function openTools(options: Partial<ToolOptions> = {}): Harness {
   };
 }
 
+const refuse = (what: string) => (): never => {
+  throw new Error(`${what} is not expected here`);
+};
+
+/** A worker that is not asked for anything. */
+export const noHost: ToolHost = {
+  credential: refuse('a credential'),
+  conceal: refuse('a secret'),
+  resolveResult: refuse('a result'),
+  putResult: refuse('a result to store'),
+  catalogDocument: refuse('the catalog'),
+};
+
 function call(kind: string, fields: ToolCall['fields'], more: Partial<ToolCall>): ToolCall {
   return {
     kind,
@@ -45,6 +58,7 @@ function call(kind: string, fields: ToolCall['fields'], more: Partial<ToolCall>)
     step: 'a_step',
     task: 'a_task',
     serverUrl: 'http://server.test',
+    host: noHost,
     ...more,
   };
 }

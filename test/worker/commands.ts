@@ -1,7 +1,7 @@
 /** Builders for the tests of the worker: a command, tools that answer from a script, and a client that is not called. */
 import type { Iteration, RenderContext } from '../../machines/execution/render-context.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
-import { DEFAULT_LIMITS } from '../../machines/playbook/template/template.ts';
+import { DEFAULT_LIMITS } from '../../machines/playbook/template/run.ts';
 import { readTask } from '../../machines/playbook/tool-config.ts';
 import type { Tool, ToolCall, ToolOutcome } from '../../src/tools/tool.ts';
 import type { WorkerCommand } from '../../src/worker/command.ts';
@@ -83,6 +83,7 @@ export const noClient: WorkerClient = {
   resolveResult: refuse('resolveResult'),
   credential: refuse('credential'),
   putResult: refuse('putResult'),
+  catalogGet: refuse('catalogGet'),
 };
 
 export function executeDeps(tools: readonly Tool[], client: Partial<WorkerClient> = {}): ExecuteDeps {

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import { isMap, type Json, type JsonMap } from '../../../machines/json.ts';
 import { type Deadline, spellSeconds, startDeadline } from '../deadline.ts';
-import { classifyHttpStatus, classifyNetwork, failure } from '../errors.ts';
+import { classifyHttpStatus, classifyNetwork, type FailureExtra, failure } from '../errors.ts';
 import { FieldProblem, flagOf, textOf } from '../fields.ts';
 import { parseJson } from '../json-text.ts';
 import type { ResolvedAuth, Tool, ToolCall, ToolFailure, ToolOutcome } from '../tool.ts';
@@ -52,14 +52,14 @@ export function createHttp(options: HttpOptions): Tool {
         const outcome = readOutcome(call.fields, message, answer, (performance.now() - startedAt) / 1000);
         return warnings.length === 0 ? outcome : { ...outcome, warnings };
       } catch (error) {
-        return explain(error, message, deadline, limitMs);
+        return explainExchange(error, message, deadline, limitMs);
       }
     },
   };
 }
 
 /** The headers of the credential; none for a host its owner did not list. */
-async function authorize(call: ToolCall, url: URL, tokens: TokenSource, signal: AbortSignal) {
+export async function authorize(call: ToolCall, url: URL, tokens: TokenSource, signal: AbortSignal) {
   const { auth } = call;
   if (auth === null) return { headers: {}, warnings: [] };
   if (!allowsHost(auth, url)) {
@@ -70,7 +70,7 @@ async function authorize(call: ToolCall, url: URL, tokens: TokenSource, signal: 
     const root = (await call.context())['workload'];
     return isMap(root) ? root : {};
   };
-  return { headers: await authHeaders(auth, 'http', tokens, workload, signal), warnings: [] };
+  return { headers: await authHeaders(auth, call.kind, tokens, workload, signal), warnings: [] };
 }
 
 function allowsHost(auth: ResolvedAuth, url: URL): boolean {
@@ -97,10 +97,18 @@ function readOutcome(fields: JsonMap, message: HttpMessage, answer: OutboundResp
   };
   const http = { status, headers };
   if (status >= 200 && status <= 299) return { ok: true, data, http };
+  return refusedStatus(message, answer, { data, http });
+}
+
+/** The failure of an answer outside 200-299. */
+export function refusedStatus(
+  message: Pick<HttpMessage, 'method' | 'url'>,
+  { status }: Pick<OutboundResponse, 'status'>,
+  extra: FailureExtra = {},
+): ToolFailure {
   const said = `HTTP ${status}${STATUS_CODES[status] === undefined ? '' : ` ${STATUS_CODES[status]}`}`;
   return failure(classifyHttpStatus(status), `HTTP_${status}`, `${said} from ${spellTarget(message)}`, {
-    data,
-    http,
+    ...extra,
     status_code: status,
   });
 }
@@ -117,7 +125,7 @@ function readBody(type: string, answer: OutboundResponse): Json {
 }
 
 /** Text in the charset the answer names, UTF-8 when it names none or one that is unknown. */
-function decodeText(answer: OutboundResponse): string {
+export function decodeText(answer: OutboundResponse): string {
   const charset = /charset="?([\w-]+)"?/i.exec(answer.headers['content-type'] ?? '')?.[1] ?? 'utf-8';
   try {
     return new TextDecoder(charset).decode(answer.body);
@@ -127,11 +135,17 @@ function decodeText(answer: OutboundResponse): string {
 }
 
 /** Method and URL without query, which may hold secrets. */
-function spellTarget({ method, url }: HttpMessage): string {
+function spellTarget({ method, url }: Pick<HttpMessage, 'method' | 'url'>): string {
   return `${method} ${url.origin}${url.pathname}`;
 }
 
-function explain(error: unknown, message: HttpMessage, deadline: Deadline, limitMs: number): ToolFailure {
+/** What went wrong on the way to an answer. Throws FieldProblem on. */
+export function explainExchange(
+  error: unknown,
+  message: Pick<HttpMessage, 'method' | 'url'>,
+  deadline: Deadline,
+  limitMs: number,
+): ToolFailure {
   const target = spellTarget(message);
   if (error instanceof FieldProblem) throw error;
   if (deadline.why() === 'timeout')

@@ -22,6 +22,8 @@ export interface OutboundRequest {
   readonly followRedirects: boolean;
   readonly verifySsl: boolean;
   readonly signal: AbortSignal;
+  /** For bodies that need not end: asked with every decoded chunk, and the rest is not read once it says true. */
+  readonly enough?: (headers: Readonly<Record<string, string>>, chunk: Buffer) => boolean;
 }
 
 export interface OutboundResponse {
@@ -70,7 +72,7 @@ export function createOutbound(egress: Egress, maxBytes: number): Outbound {
         const answer = await exchange(agentFor(request.verifySsl), url, method, headers, body, request.signal);
         const location = answer.headers['location'];
         if (!request.followRedirects || hop >= maxHops || !redirects.has(answer.statusCode) || location === undefined)
-          return { ...(await readAnswer(answer, method, maxBytes)), url };
+          return { ...(await readAnswer(answer, method, maxBytes, request.enough)), url };
         await discard(answer.body);
         const next = nextUrl(url, Array.isArray(location) ? (location[0] ?? '') : location);
         if (becomesGet(answer.statusCode, method)) {
@@ -157,7 +159,12 @@ async function exchange(
   return agent.request({ origin: url.origin, path: url.pathname + url.search, method: verb, headers, body, signal });
 }
 
-async function readAnswer(answer: Dispatcher.ResponseData, method: string, maxBytes: number) {
+async function readAnswer(
+  answer: Dispatcher.ResponseData,
+  method: string,
+  maxBytes: number,
+  enough: OutboundRequest['enough'],
+) {
   const headers = flatten(answer.headers);
   const declared = Number(headers['content-length']);
   if (method !== 'HEAD' && declared > maxBytes) {
@@ -167,12 +174,25 @@ async function readAnswer(answer: Dispatcher.ResponseData, method: string, maxBy
   return {
     status: answer.statusCode,
     headers,
-    body: await collect(answer.body, headers['content-encoding'], maxBytes),
+    body: await collect(
+      answer.body,
+      headers['content-encoding'],
+      maxBytes,
+      enough === undefined ? () => false : (chunk) => enough(headers, chunk),
+    ),
   };
 }
 
+/** Not a failure: what was read so far is the answer. */
+class Enough extends Error {}
+
 /** Reads a body, undoing its content encoding; the cap holds for the decoded bytes, so a bomb stops early. */
-async function collect(body: Readable, encoding: string | undefined, maxBytes: number): Promise<Buffer> {
+async function collect(
+  body: Readable,
+  encoding: string | undefined,
+  maxBytes: number,
+  isEnough: (chunk: Buffer) => boolean,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   const cap = new Transform({
@@ -180,11 +200,15 @@ async function collect(body: Readable, encoding: string | undefined, maxBytes: n
       size += chunk.length;
       if (size > maxBytes) return done(new BodyTooLarge(`the answer has more than ${maxBytes} bytes`));
       chunks.push(chunk);
-      return done();
+      return isEnough(chunk) ? done(new Enough()) : done();
     },
   });
   cap.resume();
-  await pipeline([body, ...decoders(encoding).reverse(), cap]);
+  try {
+    await pipeline([body, ...decoders(encoding).reverse(), cap]);
+  } catch (error) {
+    if (!(error instanceof Enough)) throw error;
+  }
   return Buffer.concat(chunks, size);
 }
 
