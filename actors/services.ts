@@ -5,6 +5,9 @@
 
 import type { EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
+import type { RenewConfig } from '../machines/keychain/renewal.ts';
+import type { Reading } from '../machines/keychain/reply.ts';
+import type { EntryScope } from '../machines/keychain/scope.ts';
 import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
 import type { CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
 
@@ -428,6 +431,73 @@ export interface SqlService {
   }): Promise<{ result: readonly JsonMap[]; rowCount: number; columns: readonly string[]; truncated: boolean }>;
 }
 
+// ------------------------------------------------------------------ keychain
+
+/** An entry as its users name it (api 4.4). `local` and `shared` need the execution that asks. */
+export interface KeychainAddress {
+  readonly catalogId: number;
+  readonly name: string;
+  readonly scope: EntryScope;
+  readonly executionId: number | null;
+  /** Helps to find the root of an execution that is not known here. */
+  readonly parentExecutionId?: number | null;
+}
+
+export interface KeychainDraft extends KeychainAddress {
+  readonly tokenData: JsonMap;
+  readonly credentialType: string;
+  readonly cacheType: 'secret' | 'token';
+  /** Wins over `ttlSeconds`. ISO 8601 UTC. */
+  readonly expiresAt: string | null;
+  readonly ttlSeconds: number | null;
+  readonly autoRenew: boolean;
+  readonly renewConfig: RenewConfig | null;
+  readonly schema: JsonMap | null;
+}
+
+/** An entry without token and renewal data. */
+export interface KeychainListing {
+  readonly name: string;
+  readonly cacheKey: string;
+  readonly scope: EntryScope;
+  readonly credentialType: string;
+  readonly cacheType: 'secret' | 'token';
+  readonly expiresAt: string;
+  readonly expired: boolean;
+  readonly autoRenew: boolean;
+  readonly accessCount: number;
+}
+
+/** A row of `core.keychain_event`. */
+export interface KeychainLogRow {
+  readonly cacheKey: string;
+  readonly seq: number;
+  readonly type: string;
+  readonly at: string;
+  readonly context: JsonMap;
+}
+
+export interface KeychainService {
+  /** Counts a read that is answered with data, in its own answer. With `claimRenewal` one asker at a time may renew. */
+  read(
+    address: KeychainAddress & { readonly claimRenewal: boolean; readonly workerId: string | null },
+  ): Promise<Reading<JsonMap>>;
+  /** Stores or replaces. Throws not_found (no such catalog entry), schema_validation_failed, validation_error. */
+  store(draft: KeychainDraft): Promise<{ cacheKey: string; expiresAt: string; ttlSeconds: number }>;
+  /** False: nothing was there. */
+  remove(address: KeychainAddress): Promise<boolean>;
+  list(catalogId: number): Promise<readonly KeychainListing[]>;
+  /** By cache key and number, after the given row. */
+  log(filter: {
+    catalogId: number;
+    name: string | null;
+    after: { cacheKey: string; seq: number } | null;
+    limit: number;
+  }): Promise<readonly KeychainLogRow[]>;
+  /** Removes entries that expired long ago (api 4.4); answers how many. For the daily job. */
+  sweep(limit: number): Promise<number>;
+}
+
 // ------------------------------------------------------------------ reads
 
 export interface EventPageRequest {
@@ -508,6 +578,7 @@ export interface Services {
   readonly workers: WorkerService;
   readonly catalog: CatalogService;
   readonly credentials: CredentialService;
+  readonly keychain: KeychainService;
   readonly results: ResultService;
   readonly sql: SqlService;
   readonly reads: ReadService;

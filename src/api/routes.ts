@@ -10,6 +10,7 @@ import { executionReadRoutes } from './execution-reads.ts';
 import { executionStreamRoutes } from './execution-stream.ts';
 import { executionRoutes } from './executions.ts';
 import { healthRoutes } from './health.ts';
+import { keychainRoutes } from './keychain.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
 import { sqlRoutes } from './sql.ts';
@@ -27,6 +28,7 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...commandRoutes(context),
     ...workerRoutes(context),
     ...credentialRoutes(context),
+    ...keychainRoutes(context),
     ...resultRoutes(context),
     ...sqlRoutes(context),
   ];

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { createCatalogService } from '../../actors/catalog-service.ts';
 import { createCredentialReader, createCredentialService } from '../../actors/credential-service.ts';
 import { createEngine, type RunningEngine } from '../../actors/engine.ts';
+import { createKeychainService } from '../../actors/keychain-service.ts';
 import type { Bus } from '../../actors/ports.ts';
 import { createResultService } from '../../actors/result-service.ts';
 import type { Services } from '../../actors/services.ts';
@@ -24,6 +25,7 @@ import { createCatalogStore } from '../store/catalog.ts';
 import { createCredentialStore } from '../store/credentials.ts';
 import { createCanaryStore } from '../store/encryption-keys.ts';
 import { createIds } from '../store/ids.ts';
+import { createKeychainStore } from '../store/keychain.ts';
 import { migrate } from '../store/migrate.ts';
 import { createDatabase } from '../store/pool.ts';
 import { ensureQueryLogin } from '../store/query-login.ts';
@@ -173,12 +175,23 @@ export async function startServices(config: Config, options: ServicesOptions): P
     closing.push(() => workers.stop());
     closing.push(() => engine.stop());
 
+    const keychain = createKeychainService({
+      store: createKeychainStore(database.reads),
+      vault,
+      ids,
+      clock,
+      caller: callers.current,
+      log: log.child('keychain'),
+      meter: metrics,
+      refreshSeconds: config.keychainRefreshSeconds,
+    });
     const services: Services = {
       executions: engine.executions,
       commands: engine.commands,
       workers,
       catalog,
       credentials: createCredentialService({ store: credentialStore, vault, ids, caller: callers.current }),
+      keychain,
       results: createResultService({ store: createResultStore(database.reads), ids, clock, sha256: hash }),
       sql,
       reads: createReads(database),

@@ -7,7 +7,9 @@
  * transaction when a head is not at the event the turns were computed from, and then nothing is written.
  */
 import pg from 'pg';
+import { endedBy } from '../../actors/keychain-store.ts';
 import { DuplicateKeyError, type Flush, type HeadChange, StaleError, UnavailableError } from '../../actors/ports.ts';
+import { REMOVE_ENDED } from './keychain.ts';
 import type { Pipeline, Statement } from './pipeline.ts';
 
 const BEGIN: Statement = { name: 'begin', text: 'begin', values: [] };
@@ -46,6 +48,8 @@ export function statementsOf(flush: Flush): readonly Statement[] {
     JSON.stringify(flush.heads.map(flatHead)),
     flush.heads.map((head) => head.executionId),
   ]);
+  const ended = endedBy(flush);
+  add('forget', REMOVE_ENDED, ended, () => [ended]);
   return statements;
 }
 
@@ -206,5 +210,6 @@ export const REHEARSAL: readonly Statement[] = [
   { name: 'keep', text: INSERT_RESULTS, values: ['[]'] },
   { name: 'change', text: UPDATE_COMMANDS, values: ['[]', []] },
   { name: 'head', text: UPDATE_HEADS, values: ['[]', []] },
+  { name: 'forget', text: REMOVE_ENDED, values: [[]] },
   COMMIT,
 ];

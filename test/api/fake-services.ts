@@ -298,6 +298,19 @@ export function fakeServices(changes: Changes = {}): Services {
       remove: async () => CREDENTIAL,
       ...changes.credentials,
     },
+    keychain: {
+      read: async ({ catalogId, name }) => ({ status: 'not_found', cacheKey: `${name}:${catalogId}:global` }),
+      store: async ({ catalogId, name }) => ({
+        cacheKey: `${name}:${catalogId}:global`,
+        expiresAt: AT,
+        ttlSeconds: 3600,
+      }),
+      remove: async () => true,
+      list: async () => [],
+      log: async () => [],
+      sweep: async () => 0,
+      ...changes.keychain,
+    },
     results: {
       put: async () => STORED,
       resolve: async () => ({ json: '{"rows":[1]}', sha256: '9f' }),
