@@ -10,6 +10,8 @@ const PARAMS: Readonly<Record<string, string>> = {
   command_id: '41012',
   identifier: 'pg_auth',
   kind: 'playbook',
+  catalog_id: '2003',
+  keychain_name: 'billing',
   name: 'export',
   'path…': 'demo/greet',
   'id…': 'demo/greet',
@@ -35,6 +37,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/worker/pool/heartbeat': { name: 'worker-7' },
   '/api/worker/pool/deregister': { name: 'worker-7' },
   '/api/credentials': { name: 'pg_auth', data: {} },
+  '/api/keychain/{catalog_id}/{keychain_name}': { token_data: { access_token: 't' }, credential_type: 'bearer' },
   '/api/result/{execution_id}': { name: 'export', data: [1] },
   '/api/postgres/execute': { query: 'select 1' },
 };
