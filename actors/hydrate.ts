@@ -84,7 +84,13 @@ function runFrom(stored: unknown): Run {
   if (!isMap(stored)) return newRun();
   // Written by snapshotOf with the same machine version, so the shape is a Run's.
   const run = stored as unknown as Run;
-  return { ...run, steps: bare(run.steps), open: bare(run.open), written: bare(run.written) };
+  return {
+    ...run,
+    steps: bare(run.steps),
+    open: bare(run.open),
+    written: bare(run.written),
+    arrivals: bare(run.arrivals),
+  };
 }
 
 function bare<T>(map: { [name: string]: T }): { [name: string]: T } {

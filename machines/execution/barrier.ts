@@ -2,16 +2,19 @@
  * The fan-in barrier: a join runs once per round, when nothing under way can still reach it (language 5.5). Re-evaluated
  * after every decision, also when a branch ended without reaching the join.
  */
+import { isMap, type Json, type JsonMap } from '../json.ts';
 import { type Decision, isHalted } from './decision.ts';
+import { followRoutes } from './routing.ts';
+import type { Arrival } from './run.ts';
 import { isOpen } from './run.ts';
-import type { Situation } from './stage.ts';
+import type { Situation, Stage } from './stage.ts';
 
-export function releaseJoins(decision: Decision, situation: Situation | null): void {
+export function releaseJoins(decision: Decision): void {
   const { stage, arrivals } = decision;
   const { graph } = stage.plan;
   for (;;) {
     if (isHalted(decision)) return;
-    const joins = [...new Set([...stage.run.joins, ...arrivals])].sort(
+    const joins = [...new Set([...stage.run.joins, ...arrivals.keys()])].sort(
       (a, b) => (graph.order.get(a) ?? 0) - (graph.order.get(b) ?? 0),
     );
     const first = joins[0];
@@ -20,9 +23,11 @@ export function releaseJoins(decision: Decision, situation: Situation | null): v
     // Joins that only wait for each other would wait for ever: the first in the workflow goes ahead.
     const next = ready ?? (stage.run.active.length === 0 ? first : undefined);
     if (next === undefined) return;
-    decision.arrivals.delete(next);
+    const situation = arrivals.get(next) ?? situationOf(stage, stage.run.arrivals[next]);
+    arrivals.delete(next);
     // `step.enter` or `step.skipped` takes it out of the waiting ones; otherwise the decision is halted.
     decision.dispatch(next, situation);
+    followRoutes(decision);
   }
 }
 
@@ -37,8 +42,15 @@ function isLive(decision: Decision, join: string, joins: readonly string[]): boo
 /** Joins that wait on: the log says so, because which arcs were taken is otherwise not in it. */
 export function recordArrivals(decision: Decision, step: string): void {
   const { stage } = decision;
-  const arrived = [...decision.arrivals].filter((join) => !stage.run.joins.includes(join));
-  if (arrived.length === 0) return;
+  if (isHalted(decision)) return;
+  const arrived: { [join: string]: Json } = {};
+  for (const [join, situation] of decision.arrivals) {
+    const plan = stage.plan.steps.get(join)?.step;
+    // The newest arrival matters only to a join that looks at it.
+    const looks = plan !== undefined && (plan.admit !== null || plan.loop !== null);
+    if (looks || !stage.run.joins.includes(join)) arrived[join] = { ...arrivalOf(stage, situation) } as JsonMap;
+  }
+  if (Object.keys(arrived).length === 0) return;
   stage.record({
     type: 'ctx.updated',
     status: 'completed',
@@ -47,4 +59,35 @@ export function recordArrivals(decision: Decision, step: string): void {
     context: { step, source: 'arc', values: {} },
     meta: { arrived },
   });
+}
+
+function arrivalOf(stage: Stage, situation: Situation): Arrival {
+  const { name } = situation.step.step;
+  return {
+    from: name,
+    outcome: situation.outcome,
+    activation: situation.activation,
+    value: situation.body === null ? null : (stage.run.steps[name]?.value ?? null),
+    failure: situation.failure,
+    at: situation.at,
+  };
+}
+
+/** The end that led to a join, put together again from where its values lie. */
+function situationOf(stage: Stage, arrival: Arrival | undefined): Situation | null {
+  const step = stage.plan.steps.get(arrival?.from ?? '');
+  if (arrival === undefined || step === undefined) return null;
+  const body = stage.materials.body(arrival.value) ?? null;
+  const isLoop = step.step.loop !== null && arrival.outcome !== 'skipped';
+  const count = isMap(body?.data) ? body.data['count'] : null;
+  return {
+    step,
+    outcome: arrival.outcome,
+    isLoop,
+    activation: arrival.activation,
+    body,
+    failure: arrival.failure,
+    total: isLoop && typeof count === 'number' ? count : null,
+    at: arrival.at,
+  };
 }

@@ -7,15 +7,19 @@ import { isMap, type Json, type JsonMap } from '../json.ts';
 import { TemplateError } from '../playbook/template/errors.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
 import { renderTree } from '../playbook/template/tree.ts';
-import { type AssignmentPlan, assignInto } from './plan.ts';
+import { type ArcPlan, type AssignmentPlan, assignInto } from './plan.ts';
 import type { StepFailure } from './run.ts';
 import { writtenValue } from './scope.ts';
 import type { Situation, Stage } from './stage.ts';
 
 export interface Decision {
   readonly stage: Stage;
-  /** Joins reached by this decision that have not been dispatched by it. */
-  readonly arrivals: Set<string>;
+  /** Joins reached by this decision that have not been dispatched by it, and the end that led there last. */
+  readonly arrivals: Map<string, Situation>;
+  /** Arcs being followed, the innermost last. */
+  readonly routes: Route[];
+  /** Direct targets of ended steps whose arcs were not taken. */
+  readonly notTaken: Set<string>;
   /** Failures found by this decision; any stops further dispatch. */
   readonly failures: StepFailure[];
   /** Denials and empty loops so far: steps that ended within this very decision. */
@@ -23,6 +27,15 @@ export interface Decision {
   dispatch(step: string, situation: Situation | null): void;
   /** Handles the end of an activation: its `set`, its arcs, its failure. */
   end(situation: Situation): void;
+}
+
+/** The arcs taken at the end of one activation, and how far they were followed. */
+export interface Route {
+  readonly situation: Situation;
+  readonly scope: Scope;
+  readonly taken: readonly ArcPlan[];
+  next: number;
+  readonly reached: Set<string>;
 }
 
 /** Nothing new is dispatched any more. */
@@ -72,7 +85,9 @@ export function recordSet(
 /** The `ctx` writes of a command, by variable path, become variables of the execution. */
 export function recordWrites(decision: Decision, step: string, writes: JsonMap | null): void {
   if (writes === null) return;
-  const assignments = Object.keys(writes).map((key) => ({ path: key.split('.'), value: writes[key] ?? null }));
+  const assignments = Object.keys(writes)
+    .map((key) => ({ path: key.split('.'), value: writes[key] ?? null }))
+    .filter(({ path }) => !path.includes('__proto__') && path[0] !== '');
   if (assignments.length > 0) recordVariables(decision, step, 'command', assignments);
 }
 

@@ -23,13 +23,14 @@ export function concludeDecision(decision: Decision, cause: LogEvent): void {
   }
 }
 
-/** `command.cancelled` for what an end leaves open. Parked commands already have their `command.completed`. */
+/**
+ * `command.cancelled` for what an end from outside leaves open. Parked commands already have their `command.completed`, and
+ * whether the children they wait for are to end too is for the one who ended the run to say (language 5.9).
+ */
 export function closeOpenCommands(stage: Stage, reason: string): void {
   for (const id of Object.keys(stage.run.open)) {
     const command = stage.run.open[id];
-    if (command === undefined) continue;
-    if (command.parkedOn !== null) stage.cancelChild(command.parkedOn);
-    else cancelCommand(stage, Number(id), command.step, reason);
+    if (command !== undefined && command.parkedOn === null) cancelCommand(stage, Number(id), command.step, reason);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { LogEvent } from '../events.ts';
 import { isMap, type JsonMap } from '../json.ts';
-import type { LoopRun, OpenCommand, Run, StepFailure, StepRun } from './run.ts';
+import type { Arrival, LoopRun, OpenCommand, Run, StepFailure, StepRun } from './run.ts';
 
 export function openRun(run: Run, event: LogEvent): void {
   run.startedAt = event.at;
@@ -22,7 +22,7 @@ export function openActivation(run: Run, event: LogEvent): void {
   run.steps[name] = step;
   if (!run.active.includes(name)) run.active.push(name);
   run.lastEntered = name;
-  run.joins = run.joins.filter((join) => join !== name);
+  leaveBarrier(run, name);
 }
 
 export function skipStep(run: Run, event: LogEvent): void {
@@ -34,7 +34,7 @@ export function skipStep(run: Run, event: LogEvent): void {
     endActivation(run, event.nodeName, known, 'skipped');
   }
   // A step that is skipped when it waited at its barrier has left it.
-  run.joins = run.joins.filter((join) => join !== event.nodeName);
+  leaveBarrier(run, event.nodeName);
 }
 
 export function openCommand(run: Run, event: LogEvent): void {
@@ -125,15 +125,18 @@ export function assignVariables(run: Run, event: LogEvent): void {
   const values = event.context['values'];
   if (isMap(values)) for (const name of Object.keys(values)) run.written[name] = event.eventId;
   const arrived = event.meta['arrived'];
-  if (Array.isArray(arrived)) {
-    for (const join of arrived) if (typeof join === 'string' && !run.joins.includes(join)) run.joins.push(join);
+  if (!isMap(arrived)) return;
+  for (const join of Object.keys(arrived)) {
+    if (!run.joins.includes(join)) run.joins.push(join);
+    // Written by recordArrivals a moment ago or read back from the log: the shape is ours either way.
+    run.arrivals[join] = arrived[join] as unknown as Arrival;
   }
 }
 
 /** The execution is failing: nothing new is dispatched, joins are dropped, parked waits are over (language 5.7). */
 export function markFailing(run: Run, event: LogEvent): void {
   run.failing = true;
-  run.joins = [];
+  clearBarriers(run);
   const failures = event.meta['failures'];
   // Written by this engine a moment ago or read back from the log: the shape is ours either way.
   if (Array.isArray(failures)) run.failures.push(...(failures as unknown as StepFailure[]));
@@ -145,6 +148,17 @@ export function markFailing(run: Run, event: LogEvent): void {
 }
 
 export function closeRun(run: Run): void {
+  clearBarriers(run);
+}
+
+function leaveBarrier(run: Run, name: string): void {
+  if (run.arrivals[name] === undefined) return;
+  run.joins = run.joins.filter((join) => join !== name);
+  delete run.arrivals[name];
+}
+
+function clearBarriers(run: Run): void {
+  for (const join of run.joins) delete run.arrivals[join];
   run.joins = [];
 }
 

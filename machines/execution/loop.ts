@@ -9,7 +9,7 @@ import { renderTree } from '../playbook/template/tree.ts';
 import { NeedPayload } from '../playbook/values.ts';
 import { type Decision, failExecution, isHalted, transformFailure } from './decision.ts';
 import { countCascade, issueCommand } from './issue.ts';
-import type { Body, LoopMaterial } from './materials.ts';
+import type { LoopMaterial } from './materials.ts';
 import { bodyOf } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 import type { LoopRun, Settled } from './run.ts';
@@ -18,6 +18,7 @@ import type { Situation } from './stage.ts';
 
 const STALLED_AFTER = 5;
 const PARALLEL_DEFAULT = 100;
+const NO_ITEMS: LoopMaterial = { items: [], ref: null, results: [] };
 
 export function enterLoop(decision: Decision, plan: StepPlan, activation: number, situation: Situation | null): void {
   const { stage } = decision;
@@ -34,7 +35,7 @@ export function enterLoop(decision: Decision, plan: StepPlan, activation: number
       nodeType: 'loop',
       context: { ...common, iterations_expected: 0 },
     });
-    finish(decision, plan, activation, { items: [], ref: null, results: [] }, opening.failure);
+    if (countCascade(decision, step.name)) finish(decision, plan, activation, NO_ITEMS, opening.failure);
     return;
   }
   const { items, limit } = opening;
@@ -54,21 +55,17 @@ export function enterLoop(decision: Decision, plan: StepPlan, activation: number
   if (items.length > 0) {
     issueIterations(decision, plan, activation);
   } else if (countCascade(decision, step.name)) {
-    finish(decision, plan, activation, { items: [], ref: null, results: [] }, null);
+    finish(decision, plan, activation, NO_ITEMS, null);
   }
 }
 
-/** An iteration's command was settled: keep its outcome, issue what may follow, end the loop when nothing is left. */
+/** An iteration's command was settled: issue what may follow, end the loop when nothing is left. */
 export function continueLoop(decision: Decision, plan: StepPlan, settled: Settled): void {
   const { stage } = decision;
   const { name } = plan.step;
   const loop = stage.run.steps[name]?.loop;
   const material = stage.materials.loops.get(name);
   if (loop === null || loop === undefined || material === undefined) return;
-  if (settled.iteration !== null && settled.outcome !== null) {
-    material.results[settled.iteration] = stage.materials.body(settled.outcome) ?? NOTHING;
-    stage.materials.forget(settled.outcome);
-  }
   if (isHalted(decision)) return;
   const isStopping = plan.step.failureMode === 'fail_fast' && loop.failed > 0;
   if (!isStopping) issueIterations(decision, plan, settled.activation);
@@ -168,17 +165,6 @@ function nameOf(value: unknown): string {
   return value === undefined ? 'undefined' : JSON.stringify(value);
 }
 
-const NOTHING: Body = {
-  data: null,
-  reference: null,
-  error: null,
-  tasks: null,
-  failedTask: null,
-  writes: null,
-  values: null,
-  references: null,
-};
-
 function finish(
   decision: Decision,
   plan: StepPlan,
@@ -220,7 +206,6 @@ function finish(
     nodeType: 'loop',
     context: { status, activation },
   });
-  stage.materials.loops.delete(step.name);
   if ((stage.run.steps[step.name]?.stalls ?? 0) >= STALLED_AFTER) {
     const message = `loop step '${step.name}' had ${STALLED_AFTER} activations in a row without a successful iteration`;
     stage.record({

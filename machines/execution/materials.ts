@@ -4,7 +4,7 @@
  */
 import type { Failure, LogEvent, ResultReference } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
-import type { Run } from './run.ts';
+import type { Run, Settled } from './run.ts';
 
 /** What of an event a template may need. With a reference, `data` is the summary. */
 export interface Body {
@@ -61,6 +61,7 @@ export class Materials {
       else if (ref !== null) this.loops.set(event.nodeName, { items: null, ref, results: [] });
       else this.loops.delete(event.nodeName);
     } else if (KEPT.has(event.type)) {
+      if (event.type === 'loop.done') this.loops.delete(event.nodeName);
       // A command's own closing row matters only when it had no call row.
       if (event.type.startsWith('command.') && event.result === null && event.error === null) return;
       this.#bodies.set(event.eventId, bodyOf(event));
@@ -71,8 +72,19 @@ export class Materials {
     return eventId === null ? undefined : this.#bodies.get(eventId);
   }
 
-  forget(eventId: number): void {
-    this.#bodies.delete(eventId);
+  /** The outcome of an iteration goes to its loop, which needs it once more at its end. */
+  keepIteration(settled: Settled): void {
+    const { iteration, outcome, step, ok, current } = settled;
+    const loop = this.loops.get(step);
+    if (iteration === null || outcome === null || loop === undefined || !current) return;
+    loop.results[iteration] = this.#bodies.get(outcome) ?? (ok ? NOTHING : SILENT);
+    this.#bodies.delete(outcome);
+  }
+
+  /** What the command that was closed just now had to say. */
+  settledBody(settled: Settled): Body | null {
+    const kept = settled.iteration === null ? undefined : this.loops.get(settled.step)?.results[settled.iteration];
+    return (settled.current ? kept : undefined) ?? this.body(settled.outcome) ?? null;
   }
 
   /** Log positions the run refers to whose values are not here. */
@@ -100,9 +112,27 @@ function referenced(run: Run): ReadonlySet<number> {
     if (outcome !== null) live.add(outcome);
   }
   for (const name in run.written) live.add(run.written[name] ?? 0);
+  for (const join in run.arrivals) live.add(run.arrivals[join]?.value ?? 0);
   live.delete(0);
   return live;
 }
+
+/** A command that succeeded and said nothing. */
+export const NOTHING: Body = {
+  data: null,
+  reference: null,
+  error: null,
+  tasks: null,
+  failedTask: null,
+  writes: null,
+  values: null,
+  references: null,
+};
+
+const SILENT: Body = {
+  ...NOTHING,
+  error: { kind: 'unknown', code: null, message: 'the command failed without a reason' },
+};
 
 export function bodyOf(event: LogEvent): Body {
   const context = event.result?.context ?? {};

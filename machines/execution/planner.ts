@@ -8,7 +8,7 @@ import { type Decision, failuresOf, isHalted, recordWrites } from './decision.ts
 import { dispatch } from './dispatch.ts';
 import { closeOpenCommands, concludeDecision } from './ending.ts';
 import { continueLoop } from './loop.ts';
-import { endActivation } from './routing.ts';
+import { endActivation, followRoutes, recordSkips } from './routing.ts';
 import type { Situation, Stage } from './stage.ts';
 
 /** Answers one named decision of the chart for the event that was just folded. */
@@ -22,7 +22,7 @@ function decideEntry(stage: Stage, event: LogEvent): void {
   const decision = openDecision(stage);
   const { entryStep } = stage.plan.playbook;
   decision.dispatch(entryStep, null);
-  settle(decision, null, entryStep, event);
+  settle(decision, entryStep, event);
 }
 
 function decideAfterCommand(stage: Stage, event: LogEvent): void {
@@ -30,14 +30,13 @@ function decideAfterCommand(stage: Stage, event: LogEvent): void {
   const plan = settled === null ? undefined : stage.plan.steps.get(settled.step);
   if (settled === null || plan === undefined) return;
   const decision = openDecision(stage);
-  const body = stage.materials.body(settled.outcome) ?? null;
+  const body = stage.materials.settledBody(settled);
   recordWrites(decision, settled.step, body?.writes ?? null);
-  let situation: Situation | null = null;
   if (settled.current) {
     if (plan.step.loop !== null) {
       continueLoop(decision, plan, settled);
     } else {
-      situation = {
+      const situation: Situation = {
         step: plan,
         outcome: settled.ok ? 'ok' : 'failed',
         isLoop: false,
@@ -52,7 +51,7 @@ function decideAfterCommand(stage: Stage, event: LogEvent): void {
       else decision.end(situation);
     }
   }
-  settle(decision, situation, settled.step, event);
+  settle(decision, settled.step, event);
 }
 
 /** A terminal event from outside leaves commands open; one of our own never does. */
@@ -62,16 +61,20 @@ function decideAfterEnd(stage: Stage, event: LogEvent): void {
   closeOpenCommands(stage, typeof reason === 'string' ? reason : `the execution was ended by ${event.type}`);
 }
 
-function settle(decision: Decision, situation: Situation | null, step: string, event: LogEvent): void {
-  releaseJoins(decision, situation);
+function settle(decision: Decision, step: string, event: LogEvent): void {
+  followRoutes(decision);
+  releaseJoins(decision);
   recordArrivals(decision, step);
+  recordSkips(decision);
   concludeDecision(decision, event);
 }
 
 function openDecision(stage: Stage): Decision {
   const decision: Decision = {
     stage,
-    arrivals: new Set(),
+    arrivals: new Map(),
+    routes: [],
+    notTaken: new Set(),
     failures: [],
     cascade: 0,
     dispatch: (step, situation) => dispatch(decision, step, situation),

@@ -1,5 +1,6 @@
 /** Takes the snapshot a command carries: of inputs, variables and steps only what its tasks can reference (language 8.3). */
 import type { Json, JsonMap } from '../json.ts';
+import { NOTHING } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 import type { Iteration, RenderContext, StepSnapshot } from './render-context.ts';
 import type { Stage } from './stage.ts';
@@ -47,8 +48,7 @@ export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iterati
 function addStep(stage: Stage, steps: { [name: string]: StepSnapshot }, name: string): void {
   const step = stage.run.steps[name];
   if (step === undefined || step.value === null) return;
-  const body = stage.materials.body(step.value);
-  if (body === undefined) return;
+  const body = stage.materials.body(step.value) ?? NOTHING;
   const failed = body.error !== null;
   steps[name] = {
     status: step.status === 'open' ? (failed ? 'failed' : 'completed') : step.status,

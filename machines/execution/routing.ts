@@ -5,7 +5,6 @@
 import { holds } from '../playbook/template/render.ts';
 import { type Decision, failExecution, failuresOf, isHalted, recordSet, transformFailure } from './decision.ts';
 import type { ArcPlan } from './plan.ts';
-import { isOpen } from './run.ts';
 import { ServerScope } from './scope.ts';
 import type { Situation } from './stage.ts';
 
@@ -25,27 +24,45 @@ export function endActivation(decision: Decision, situation: Situation): void {
 }
 
 function route(decision: Decision, situation: Situation): void {
-  const { stage } = decision;
-  const { name } = situation.step.step;
-  const scope = new ServerScope(stage, situation);
+  const scope = new ServerScope(decision.stage, situation);
   const taken = chooseArcs(decision, situation, scope);
   if (taken === null) return;
+  if (situation.outcome === 'failed' && taken.length === 0) decision.failures.push(...failuresOf(situation));
+  else decision.routes.push({ situation, scope, taken, next: 0, reached: new Set() });
+}
 
-  if (situation.outcome === 'failed' && taken.length === 0) {
-    decision.failures.push(...failuresOf(situation));
-    return;
-  }
-  for (const { arc, set } of taken) {
-    try {
-      recordSet(decision, name, 'arc', set, scope);
-    } catch (error) {
-      failExecution(decision, name, transformFailure(error, `set of the arc from '${name}' to '${arc.to}'`));
+/**
+ * Follows the arcs that were taken. A target that ends at once (denied, or a loop without items) puts its own arcs on top, so
+ * that they come first; a chain of a thousand such steps must not use the stack of the process.
+ */
+export function followRoutes(decision: Decision): void {
+  const { routes, stage } = decision;
+  for (let route = routes.at(-1); route !== undefined; route = routes.at(-1)) {
+    if (isHalted(decision)) {
+      routes.length = 0;
       return;
     }
-    arrive(decision, situation, arc.to);
-    if (isHalted(decision)) return;
+    const { situation, scope, reached } = route;
+    const { name } = situation.step.step;
+    const arc = route.taken[route.next];
+    route.next += 1;
+    if (arc === undefined) {
+      routes.pop();
+      for (const target of stage.plan.graph.targets(name)) if (!reached.has(target)) decision.notTaken.add(target);
+      continue;
+    }
+    const target = arc.arc.to;
+    try {
+      recordSet(decision, name, 'arc', arc.set, scope);
+    } catch (error) {
+      failExecution(decision, name, transformFailure(error, `set of the arc from '${name}' to '${target}'`));
+      continue;
+    }
+    // Two arcs of one step to the same target are one edge.
+    if (reached.has(target)) continue;
+    reached.add(target);
+    arrive(decision, situation, target);
   }
-  skipTargets(decision, situation, taken);
 }
 
 /** Null when a guard raised: the execution is failing then. */
@@ -74,18 +91,21 @@ function arrive(decision: Decision, situation: Situation, target: string): void 
   if (!steps.has(target)) return;
   const up = graph.up(target);
   if (up.size <= 1 || !up.has(situation.step.step.name)) decision.dispatch(target, situation);
-  else decision.arrivals.add(target);
+  else decision.arrivals.set(target, situation);
 }
 
-/** One `step.skipped` for each direct target that was not taken and that nothing under way can still reach. */
-function skipTargets(decision: Decision, situation: Situation, taken: readonly ArcPlan[]): void {
-  const { stage, arrivals } = decision;
-  const { graph } = stage.plan;
-  const followed = new Set(taken.map(({ arc }) => arc.to));
-  for (const target of graph.targets(situation.step.step.name)) {
-    if (followed.has(target) || stage.run.steps[target] !== undefined) continue;
-    const waiting = [...stage.run.active, ...stage.run.joins, ...arrivals];
-    if (isOpen(stage.run, target) || waiting.some((step) => step === target || graph.after(step).has(target))) continue;
+/**
+ * One `step.skipped` for each direct target that was not taken and that nothing under way can still reach. Told when the
+ * whole decision is made: a step that was passed over by one arc may be entered by another.
+ */
+export function recordSkips(decision: Decision): void {
+  const { stage, arrivals, notTaken } = decision;
+  const { run, plan } = stage;
+  if (notTaken.size === 0 || isHalted(decision)) return;
+  const waiting = new Set([...run.active, ...run.joins, ...arrivals.keys()]);
+  for (const target of notTaken) {
+    if (run.steps[target] !== undefined || waiting.has(target)) continue;
+    if ([...waiting].some((step) => plan.graph.after(step).has(target))) continue;
     stage.record({
       type: 'step.skipped',
       status: 'skipped',

@@ -5,6 +5,7 @@
  * for each event would make the cost of an event grow with the playbook. A turn that fails therefore throws its
  * snapshot away, and the log gives a new one.
  */
+import type { Failure } from '../events.ts';
 
 export interface Run {
   /** ISO instant of `execution.started`. */
@@ -16,6 +17,8 @@ export interface Run {
   openCount: number;
   /** Steps waiting at their barrier, in order of arrival. */
   joins: string[];
+  /** How each of them was reached last. */
+  readonly arrivals: { [join: string]: Arrival };
   /** Written variables: name to the event that holds the value. */
   readonly written: { [name: string]: number };
   /** Steps that failed without an arc to handle it, in order. */
@@ -31,6 +34,18 @@ export interface Run {
   readonly counts: { completed: number; failed: number; skipped: number };
   /** The command closed by the event folded last; what a decision is about. */
   settled: Settled | null;
+}
+
+/** The end that led to a join: its admission and its loop are evaluated with it when the barrier opens (language 5.3). */
+export interface Arrival {
+  readonly from: string;
+  readonly outcome: 'ok' | 'failed' | 'skipped';
+  readonly activation: number;
+  /** The event that holds what `from` ended with. */
+  readonly value: number | null;
+  /** Set when the engine itself failed the step. */
+  readonly failure: Failure | null;
+  readonly at: string;
 }
 
 export interface StepRun {
@@ -97,6 +112,7 @@ export function newRun(): Run {
     open: Object.create(null),
     openCount: 0,
     joins: [],
+    arrivals: Object.create(null),
     written: Object.create(null),
     failures: [],
     failing: false,

@@ -91,8 +91,8 @@ export function writtenValue(stage: Stage, name: string): unknown {
 function endedValue(stage: Stage, name: string): unknown {
   const step = stage.run.steps[name];
   if (step === undefined || step.value === null) return undefined;
-  const body = stage.materials.body(step.value);
-  return body === undefined ? undefined : bodyValue(stage, body);
+  // A command that was closed without a word has the value null.
+  return bodyValue(stage, stage.materials.body(step.value) ?? null);
 }
 
 export function bodyValue(stage: Stage, body: Body | null): Json | Facade {

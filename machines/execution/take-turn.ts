@@ -67,10 +67,13 @@ export function absorbEvent(state: ExecutionState, event: LogEvent): readonly st
   state.materials.absorb(event);
   // Terminal states absorb nothing: late events leave the state alone.
   if (state.snapshot.status === 'done') return [];
+  const { run } = state.snapshot.context;
+  const before = run.settled;
   const { snapshot, decisions } = fold(executionMachine, state.snapshot, { type: event.type, log: event } as {
     type: string;
   });
   state.snapshot = snapshot;
+  if (run.settled !== null && run.settled !== before) state.materials.keepIteration(run.settled);
   return decisions;
 }
 
@@ -78,6 +81,8 @@ export function absorbEvent(state: ExecutionState, event: LogEvent): readonly st
 export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost): Turn {
   const names = absorbEvent(state, event);
   if (names.length === 0) return NOTHING;
+  /** Issued by this very turn: nobody can have claimed them. */
+  const fresh = new Set<number>();
   const decided: LogEvent[] = [];
   const issued: IssuedCommand[] = [];
   const abandoned: number[] = [];
@@ -88,7 +93,7 @@ export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost)
     identity: host.identity,
     limits: host.limits,
     newId: host.newId,
-    isPending: host.isPending,
+    isPending: (commandId) => fresh.has(commandId) || host.isPending(commandId),
     payload: host.payload,
     store: host.store,
     record(draft) {
@@ -97,7 +102,10 @@ export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost)
       absorbEvent(state, row);
       return row;
     },
-    issue: (command) => issued.push(command),
+    issue(command) {
+      fresh.add(command.commandId);
+      issued.push(command);
+    },
     cancelChild: (executionId) => abandoned.push(executionId),
   };
   for (const name of names) decide(stage, name, event);
