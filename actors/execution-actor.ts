@@ -49,6 +49,8 @@ export interface Writing {
   readonly issued: Map<number, CommandRow>;
   readonly changed: Map<number, CommandRow>;
   readonly results: ResultRow[];
+  /** Values of `results` by reference: a turn may read what it has stored itself. */
+  readonly stored: Map<string, Json>;
   readonly abandoned: number[];
 }
 
@@ -101,6 +103,7 @@ export class ExecutionActor {
       issued: new Map(),
       changed: new Map(),
       results: [],
+      stored: new Map(),
       abandoned: [],
     };
     return this.writing;
@@ -123,7 +126,7 @@ export class ExecutionActor {
       nextEventId: () => this.#nextEventId(),
       newId: () => this.#engine.ids.next(),
       isPending: (commandId) => this.commands.get(commandId)?.status === 'PENDING',
-      payload: this.#engine.payload,
+      payload: (ref) => writing.stored.get(ref) ?? this.#engine.payload(ref),
       store: (value, name, inlineMaxBytes) => this.store(value, name, null, inlineMaxBytes),
     });
     for (const decided of turn.decided) writing.events.push(this.#rowOf(decided));
@@ -171,7 +174,9 @@ export class ExecutionActor {
       sha256: this.#engine.sha256,
     });
     if (apart === null) return null;
-    this.#openWriting().results.push(apart.row);
+    const writing = this.#openWriting();
+    writing.results.push(apart.row);
+    writing.stored.set(apart.reference.ref, value);
     return { summary: apart.summary, reference: apart.reference };
   }
 

@@ -108,7 +108,7 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
   const { step } = plan;
   const scope = new ServerScope(stage, situation);
   let value: unknown;
-  let limit: unknown = null;
+  let limit: unknown = PARALLEL_DEFAULT;
   try {
     value = plan.loopIn === null ? step.loop?.in : evaluateNative(plan.loopIn, scope, stage.limits.template);
     if (plan.maxInFlight !== null) limit = renderTree(plan.maxInFlight, scope, stage.limits.template);
@@ -131,7 +131,6 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
     return { failure: { kind: 'logic', code: 'LOOP_MAX_ITEMS', message } };
   }
   if (step.loop?.mode !== 'parallel') return { items, limit: 1, failure: null };
-  if (limit === null) return { items, limit: PARALLEL_DEFAULT, failure: null };
   const wanted = typeof limit === 'string' && limit.trim() !== '' ? Number(limit) : limit;
   if (typeof wanted !== 'number' || !Number.isInteger(wanted) || wanted < 1) {
     const message = `loop step '${step.name}': max_in_flight must be an integer of at least 1`;

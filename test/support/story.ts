@@ -68,6 +68,8 @@ export class Story {
   now = Date.UTC(2026, 10, 20, 10, 15);
   readonly #stored = new Map<string, Json>();
   readonly #fetched = new Map<string, Json>();
+  /** Stored by the turn under way. */
+  readonly #fresh = new Map<string, Json>();
   #nextId = 9_000;
 
   constructor(playbook: Playbook, limits: EngineLimits = LIMITS) {
@@ -290,6 +292,7 @@ export class Story {
   #take(event: LogEvent): void {
     const at = this.log.length;
     for (let tries = 0; ; tries += 1) {
+      this.#fresh.clear();
       try {
         this.#apply(event);
         return;
@@ -320,7 +323,7 @@ export class Story {
         return this.#nextId;
       },
       isPending: (commandId) => this.issued.some((each) => each.commandId === commandId && !each.isClaimed),
-      payload: (ref) => this.#fetched.get(ref),
+      payload: (ref) => this.#fresh.get(ref) ?? this.#fetched.get(ref),
       store: (value, name, inlineMaxBytes) => this.store(value, name, inlineMaxBytes),
     });
     this.decided = turn.decided;
@@ -335,6 +338,7 @@ export class Story {
     this.#nextId += 1;
     const ref = writeReference({ executionId: IDENTITY.executionId, name, resultId: this.#nextId });
     this.#stored.set(ref, JSON.parse(json));
+    this.#fresh.set(ref, value);
     const bytes = json.length;
     const summary = summarise(value, json, { ref, store: 'db', bytes, select: [], previewMaxBytes: PREVIEW_MAX_BYTES });
     return { summary, reference: { ref, store: 'db', bytes, sha256: 'hash' } };
