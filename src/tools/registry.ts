@@ -11,6 +11,7 @@ import { createOutbound } from './http/outbound.ts';
 import { createTokens } from './http/tokens.ts';
 import { createJavascript } from './javascript/javascript.ts';
 import { createMcp } from './mcp/mcp.ts';
+import { createNats } from './nats/nats.ts';
 import { createNoop } from './noop.ts';
 import { createPostgres } from './postgres/postgres.ts';
 import { createPython } from './python/python.ts';
@@ -64,6 +65,7 @@ export function createTools(options: ToolOptions): Tools {
     createSecrets({ environment }),
     createHttp({ outbound, tokens, version: options.version ?? '0' }),
     createMcp({ outbound, tokens, environment, defaultUrl: options.mcpUrl ?? null, version: options.version ?? '0' }),
+    createNats({ maxBytes: options.httpMaxResponseBytes }),
     createShell({ timeoutMs, environment }),
     createPostgres({ timeoutMs, maxResultBytes: options.httpMaxResponseBytes, scripts }),
     createPython({ bin: options.pythonBin, timeoutMs, environment, scripts }),
