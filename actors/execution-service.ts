@@ -13,6 +13,7 @@ import { mergeInputs } from '../machines/playbook/workload.ts';
 import { DomainError } from './errors.ts';
 import { type Engine, ExecutionActor, type Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
+import type { KeychainPreparation } from './keychain-preparation.ts';
 import {
   type Bus,
   type Clock,
@@ -21,6 +22,7 @@ import {
   type ExecutionStatus,
   type Ids,
   type Store,
+  UnavailableError,
 } from './ports.ts';
 import { endCancelled, endFromOutside, recordEvent, refuseReserved } from './record-event.ts';
 import { endsNow } from './report.ts';
@@ -48,12 +50,15 @@ export interface ExecutionServiceParts {
   readonly bus: Bus;
   /** `default` means that the request named none. */
   readonly nestingMax: number;
+  /** Null: declared entries are not resolved here. */
+  readonly keychain: KeychainPreparation | null;
 }
 
 const CLEANUP_PAGE = 1000;
 const WAIT_MAX_MS = 60_000;
 
-type Follower = (lastEventId: number, status: ExecutionStatus) => void;
+/** `row` is there when this process made the change; a hint of another one has only the facts. */
+type Follower = (lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null) => void;
 
 export class Executions implements ExecutionService {
   readonly #parts: ExecutionServiceParts;
@@ -80,6 +85,17 @@ export class Executions implements ExecutionService {
     await ids.reserve(256);
     const executionId = ids.next();
     const workload = mergeInputs(plan.playbook.workload, request.workload);
+    // Only playbooks that declare entries pay for them; they are there before the first command (language 12.4.1).
+    const keychain = plan.playbook.keychain.length > 0 ? this.#parts.keychain : null;
+    await keychain?.prepare({
+      executionId,
+      rootExecutionId: parent?.rootExecutionId ?? executionId,
+      parentExecutionId: parent?.executionId ?? null,
+      catalogId: entry.catalogId,
+      definitions: plan.playbook.keychain,
+      workload,
+      args: request.workload,
+    });
     let actor: ExecutionActor;
     let commandsGenerated: number;
     try {
@@ -115,6 +131,8 @@ export class Executions implements ExecutionService {
       actor = started.created;
       commandsGenerated = started.commands;
     } catch (error) {
+      // After a lost answer the execution may exist; then its entries go with its end.
+      if (!(error instanceof UnavailableError)) await keychain?.discard(executionId);
       if (!(error instanceof DuplicateKeyError) || key === null) throw error;
       // Two first uses of a key: the other one won and is committed.
       const winner = await store.byIdempotencyKey(entry.path, key);
@@ -233,22 +251,19 @@ export class Executions implements ExecutionService {
 
   async whenEnded(executionId: number, signal: AbortSignal): Promise<ExecutionRow> {
     const { store } = this.#parts;
-    let wake: () => void = () => {};
-    const ended = new Promise<void>((resolve) => {
-      wake = resolve;
+    const { promise: ended, resolve: wake } = Promise.withResolvers<ExecutionRow | null>();
+    const leave = this.follow(executionId, (_last, status, row) => {
+      if (status !== 'running') wake(row);
     });
-    const leave = this.follow(executionId, (_last, status) => {
-      if (status !== 'running') wake();
-    });
-    signal.addEventListener('abort', wake, { once: true });
+    const onAbort = () => wake(null);
+    signal.addEventListener('abort', onAbort, { once: true });
     try {
-      const row = await this.#row(executionId);
-      if (row.status !== 'running' || signal.aborted) return row;
-      await ended;
-      return (await store.execution(executionId)) ?? row;
+      const known = await this.#committedRow(executionId);
+      if (known.status !== 'running' || signal.aborted) return known;
+      return (await ended) ?? (await store.execution(executionId)) ?? known;
     } finally {
       leave();
-      signal.removeEventListener('abort', wake);
+      signal.removeEventListener('abort', onAbort);
     }
   }
 
@@ -263,13 +278,13 @@ export class Executions implements ExecutionService {
   }
 
   /** After a commit of this process, or a hint of another one. */
-  notify(executionId: number, lastEventId: number, status: ExecutionStatus): void {
-    for (const follower of this.#followers.get(executionId) ?? []) follower(lastEventId, status);
+  notify(executionId: number, lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null = null): void {
+    for (const follower of this.#followers.get(executionId) ?? []) follower(lastEventId, status, row);
   }
 
   onCommitted(actor: ExecutionActor, writing: Writing): void {
     const { row } = actor;
-    this.notify(row.executionId, row.lastEventId, row.status);
+    this.notify(row.executionId, row.lastEventId, row.status, row);
     for (const child of writing.abandoned) {
       void this.#cancelOne(child, `Parent execution ${row.executionId} no longer waits`, 'cascade', {
         cascade_from: row.executionId,
@@ -292,6 +307,12 @@ export class Executions implements ExecutionService {
     const row = await this.#parts.store.execution(executionId);
     if (row === null) throw notFound(executionId);
     return row;
+  }
+
+  /** From memory when the execution is live and no flush is writing it, else from the store. */
+  async #committedRow(executionId: number): Promise<ExecutionRow> {
+    const actor = this.#parts.supervisor.live(executionId);
+    return actor !== null && actor.writing === null ? actor.row : this.#row(executionId);
   }
 
   async #parent(parentExecutionId: number | null): Promise<ExecutionRow | null> {
