@@ -30,6 +30,7 @@ import type {
   WorkerService,
 } from './services.ts';
 import type { Supervisor } from './supervisor.ts';
+import { UnnamedGrants } from './unnamed-grants.ts';
 
 export interface CommandServiceParts {
   readonly store: Store;
@@ -49,7 +50,7 @@ export interface CommandServiceParts {
 }
 
 const WAIT_MAX_MS = 60_000;
-const CLAIMS_REMEMBERED = 16;
+const PASSES_MAX = 8;
 /** `heartbeat_at` of a held command is written at most this often. */
 const TOUCH_EVERY_MS = 10_000;
 
@@ -64,14 +65,14 @@ export class Commands implements CommandService {
   readonly #parts: CommandServiceParts;
   /** Grants of this process that are still open, by command. */
   readonly #held = new Map<number, Held>();
-  /** What recent claims of a worker were granted, by claim id. */
-  readonly #claims = new Map<string, Map<string, readonly GrantedCommand[]>>();
+  readonly #unnamed: UnnamedGrants;
   /** Wakes the waiting calls of a worker. */
   readonly #polls = new Map<string, Set<() => void>>();
   #isDraining = false;
 
   constructor(parts: CommandServiceParts) {
     this.#parts = parts;
+    this.#unnamed = new UnnamedGrants((workerId) => parts.store.heldBy(workerId));
   }
 
   async claim(commandId: number, workerId: string, claimId: string | null): Promise<GrantedCommand> {
@@ -160,6 +161,9 @@ export class Commands implements CommandService {
     }
     const { claim } = request;
     const wants = claim !== null && request.status === 'ready' && !this.#isDraining ? claim : null;
+    const spokenOf = [...request.holding, ...request.reports].map((each) => each.commandId);
+    await this.#unnamed.named(worker.name, spokenOf);
+    if (wants !== null) await this.#offerForgotten(worker.name);
     if (request.reports.length === 0) {
       const stop = await this.stopOrders(worker.name, request.holding);
       const commands =
@@ -175,7 +179,7 @@ export class Commands implements CommandService {
     let commands: readonly GrantedCommand[] = repeated ?? [];
     if (claimant !== null && wants !== null) {
       await this.#serveOnce(claimant);
-      commands = this.#close(claimant, wants);
+      commands = await this.#close(claimant, wants);
     }
     return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
   }
@@ -195,6 +199,7 @@ export class Commands implements CommandService {
   onCommitted(_actor: ExecutionActor, writing: Writing): void {
     for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
       if (row.completedAt === null) continue;
+      if (row.workerId !== null) void this.#unnamed.named(row.workerId, [row.commandId]);
       const held = this.#held.get(row.commandId);
       this.#held.delete(row.commandId);
       this.#parts.board.drop(row);
@@ -249,7 +254,7 @@ export class Commands implements CommandService {
     poll?.close();
     await this.#underWay(claimant);
     board.leave(claimant);
-    return this.#close(claimant, request);
+    return await this.#close(claimant, request);
   }
 
   #claimant(worker: WorkerRow, request: ClaimRequest): Claimant {
@@ -267,15 +272,18 @@ export class Commands implements CommandService {
     };
   }
 
-  /** One pass over the board. */
+  /** Looks at what is on the board. */
   async #serveOnce(claimant: Claimant): Promise<void> {
     const { board, flusher } = this.#parts;
-    if (claimant.room <= 0 || claimant.granted.length > 0 || !board.has(claimant)) return;
-    await new Promise<void>((resolve) => {
-      claimant.onGranted = resolve;
-      flusher.serve(claimant);
-    });
-    claimant.onGranted = () => {};
+    // Hints may be out of date, so a pass can come back empty although there is more.
+    for (let pass = 0; pass < PASSES_MAX; pass += 1) {
+      if (claimant.room <= 0 || claimant.granted.length > 0 || !board.has(claimant)) return;
+      await new Promise<void>((resolve) => {
+        claimant.onGranted = resolve;
+        flusher.serve(claimant);
+      });
+      claimant.onGranted = () => {};
+    }
   }
 
   /** Waits for a grant, a stop order, the time or the caller's end. True: stop waiting. */
@@ -318,37 +326,41 @@ export class Commands implements CommandService {
     }
   }
 
-  #close(claimant: Claimant, request: ClaimRequest): readonly GrantedCommand[] {
+  async #close(claimant: Claimant, request: ClaimRequest): Promise<readonly GrantedCommand[]> {
     claimant.isClosed = true;
-    for (const command of claimant.granted) this.#hold(command);
-    if (request.claimId !== null) {
-      const claims = this.#claims.get(claimant.workerId) ?? new Map<string, readonly GrantedCommand[]>();
-      claims.set(request.claimId, claimant.granted);
-      if (claims.size > CLAIMS_REMEMBERED)
-        for (const oldest of claims.keys()) {
-          claims.delete(oldest);
-          break;
-        }
-      this.#claims.set(claimant.workerId, claims);
+    for (const command of claimant.granted) {
+      this.#hold(command);
+      if (request.claimId !== null) {
+        await this.#unnamed.granted(command.row, request.claimId, this.#parts.clock.now());
+      }
     }
     return claimant.granted;
   }
 
   /** What this claim id was granted and is still CLAIMED; null when it is a new claim. */
   async #repeatedClaim(worker: WorkerRow, request: ClaimRequest): Promise<readonly GrantedCommand[] | null> {
+    const { clock, store } = this.#parts;
     if (request.claimId === null) return null;
-    const claims = this.#claims.get(worker.name);
-    const known = claims?.get(request.claimId);
-    if (known === undefined && claims !== undefined) return null;
-    // A repeat, or a worker this process has not served yet: the rows know.
-    if (claims === undefined) this.#claims.set(worker.name, new Map());
-    const rows = await this.#parts.store.commandsClaimedBy(request.claimId, worker.name);
+    if (!(await this.#unnamed.mayKnow(worker.name, request.claimId, clock.now()))) return null;
+    const rows = await store.commandsClaimedBy(request.claimId, worker.name);
     const open = rows.filter((row) => row.status === 'CLAIMED');
     if (open.length === 0) return null;
     const commands: GrantedCommand[] = [];
     for (const row of open.slice(0, request.max)) commands.push(await this.#describe(row));
     for (const command of commands) this.#hold(command);
     return commands;
+  }
+
+  /** Whoever claims may get it, and only this worker is not refused. */
+  async #offerForgotten(workerId: string): Promise<void> {
+    const { board, clock, log } = this.#parts;
+    const hints = await this.#unnamed.forgotten(workerId, clock.now());
+    if (hints.length === 0) return;
+    log.warn('a worker does not name what it was given; it is offered again', {
+      worker_id: workerId,
+      count: hints.length,
+    });
+    for (const hint of hints) board.post(hint);
   }
 
   #hold({ row }: GrantedCommand): void {
@@ -365,6 +377,10 @@ export class Commands implements CommandService {
   /** Orders for what a worker says it still works on; everything else it holds is refreshed. */
   async stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
     const { store, clock } = this.#parts;
+    await this.#unnamed.named(
+      worker,
+      holding.map((hold) => hold.commandId),
+    );
     const stops: StopOrder[] = [];
     const touches: { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[] = [];
     const now = clock.now();
