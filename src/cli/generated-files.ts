@@ -2,6 +2,8 @@
  * The files of the tree that are written by a program and never by hand. `npm run generate` writes them; the tidiness
  * test compares them, so that a setting and its documentation cannot part.
  */
+import { pageOf } from '../../machines/draw.ts';
+import { CHARTS } from '../../machines/index.ts';
 import { ALL_SETTINGS } from '../config-table.ts';
 import type { Reader, Setting } from '../config-values.ts';
 
@@ -15,6 +17,7 @@ export function generatedFiles(): readonly GeneratedFile[] {
   return [
     { path: '.env.example', content: envExample() },
     { path: 'docs/configuration.md', content: configurationPage() },
+    ...CHARTS.map((chart) => ({ path: `docs/machines/${chart.name}.md`, content: pageOf(chart) })),
   ];
 }
 
