@@ -1,0 +1,107 @@
+/**
+ * What is true of every execution after every commit (api 3.6, language 13 and 14): checked on the rows of a memory store,
+ * and against the fold of the log.
+ */
+import { expect } from 'vitest';
+import type { MemoryStore } from '../../actors/memory/memory-store.ts';
+import type { CommandRow, EventRow, ExecutionRow } from '../../actors/ports.ts';
+import { type LogEvent, TERMINAL_TYPES } from '../../machines/events.ts';
+import type { ExecutionState } from '../../machines/execution/take-turn.ts';
+import { replayExecution } from '../../machines/replay.ts';
+
+export function checkStore(store: MemoryStore): void {
+  for (const row of store.executions()) {
+    const log = store.log(row.executionId);
+    const commands = store.commands().filter((command) => command.executionId === row.executionId);
+    checkLog(log);
+    checkProjection(row, log, commands);
+  }
+}
+
+/** Laws of one log by itself. */
+export function checkLog(log: readonly LogEvent[]): void {
+  expect(log.map((event) => event.eventId)).toEqual(log.map((_, index) => index + 1));
+  expect(log[0]?.type).toBe('execution.started');
+  expect(log.filter((event) => event.type === 'execution.started')).toHaveLength(1);
+  const inbox = new Set<number>();
+  for (const event of log) {
+    expect(event.causeId).toBeLessThanOrEqual(event.eventId);
+    if (event.causeId === event.eventId) inbox.add(event.eventId);
+    else expect(inbox.has(event.causeId)).toBe(true);
+  }
+  const terminal = log.filter((event) => TERMINAL_TYPES.has(event.type));
+  expect(terminal.length).toBeLessThanOrEqual(1);
+  for (const event of log) {
+    if (!event.type.startsWith('playbook.') || !TERMINAL_TYPES.has(event.type)) continue;
+    expect(log[event.eventId - 2]?.type).toBe(event.type.replace('playbook', 'workflow'));
+  }
+  const [end] = terminal;
+  if (end !== undefined) {
+    const after = log.slice(end.eventId).map((event) => event.type);
+    for (const type of ['command.issued', 'step.enter', 'ctx.updated', 'command.claimed', 'loop.done']) {
+      expect(after).not.toContain(type);
+    }
+  }
+  checkCommands(log);
+  for (const event of log.filter((each) => each.type === 'step.enter')) {
+    const round = log.filter(
+      (each) => each.type === 'step.enter' && each.nodeName === event.nodeName && each.eventId <= event.eventId,
+    );
+    expect(event.context['activation']).toBe(round.length);
+  }
+}
+
+function checkCommands(log: readonly LogEvent[]): void {
+  const issued = log.filter((event) => event.type === 'command.issued');
+  const keys = issued.map(
+    (event) => `${event.nodeName}@${event.meta['activation']}#${event.meta['iteration_index'] ?? ''}`,
+  );
+  expect(new Set(keys).size).toBe(keys.length);
+  for (const { commandId } of issued) {
+    const own = log.filter((event) => event.commandId === commandId);
+    expect(own.filter((event) => event.closes).length).toBeLessThanOrEqual(1);
+    const attempts = own.filter((event) => event.type === 'command.claimed').map((event) => event.attempt);
+    expect(attempts).toEqual(attempts.map((_, index) => index + 1));
+    for (const type of [
+      'call.done',
+      'call.error',
+      'command.completed',
+      'command.failed',
+      'command.started',
+      'step.exit',
+    ]) {
+      expect(own.filter((event) => event.type === type && !event.stale).length).toBeLessThanOrEqual(1);
+    }
+  }
+}
+
+/** Rows equal the fold of the log. */
+export function checkProjection(row: ExecutionRow, log: readonly EventRow[], commands: readonly CommandRow[]): void {
+  const state = replayExecution(log);
+  const { run } = state.snapshot.context;
+  expect(row.lastEventId).toBe(log.length);
+  expect(statusOf(state)).toBe(row.status);
+  const open = commands.filter((command) => command.completedAt === null);
+  expect(row.openCommands).toBe(open.length);
+  const issued = log.filter((event) => event.type === 'command.issued').map((event) => event.commandId);
+  expect(commands.map((command) => command.commandId).sort()).toEqual(issued.sort());
+  if (row.status !== 'running') {
+    expect(open).toEqual([]);
+    expect(row.endTime).not.toBeNull();
+    return;
+  }
+  expect(open.map((command) => String(command.commandId)).sort()).toEqual(Object.keys(run.open).sort());
+  for (const command of open) {
+    const claims = log.filter((event) => event.type === 'command.claimed' && event.commandId === command.commandId);
+    expect(command.attempt).toBe(claims.length);
+    expect(command.nextWakeAt).not.toBeNull();
+    expect(command.parkedOn).toBe(run.open[command.commandId]?.parkedOn ?? null);
+  }
+  // Nothing is stuck: something is open, or the run has ended.
+  expect(open.length).toBeGreaterThan(0);
+}
+
+export function statusOf(state: ExecutionState): string {
+  const { value } = state.snapshot;
+  return typeof value === 'string' ? value : (Object.keys(value)[0] ?? '');
+}
