@@ -10,6 +10,7 @@ import { Children } from './children.ts';
 import { Commands } from './command-service.ts';
 import { Executions } from './execution-service.ts';
 import { Flusher } from './flush.ts';
+import type { KeychainPreparation } from './keychain-preparation.ts';
 import type { Bus, Clock, CommandHint, Ids, Log, Meter, Store } from './ports.ts';
 import { publishHints, Recovery } from './recovery.ts';
 import type { CatalogService, WorkerService } from './services.ts';
@@ -37,6 +38,8 @@ export interface EnginePorts {
   readonly meter: Meter;
   readonly catalog: CatalogService;
   readonly workers: WorkerService;
+  /** Resolves the entries that playbooks declare; without it they are left to the API. */
+  readonly keychain?: KeychainPreparation;
   /** Hex, of the text in UTF-8. */
   sha256(text: string): string;
 }
@@ -118,6 +121,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     engine,
     bus,
     nestingMax: settings.nestingMax,
+    keychain: ports.keychain ?? null,
   });
   const commands = new Commands({
     store,

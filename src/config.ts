@@ -13,6 +13,8 @@ export type WorkerConfig = ValuesOf<typeof WORKER_SETTINGS>;
 /** Units stand last in a name. `null` means: not set, and the user of the value has its own rule. */
 export type Config = ValuesOf<typeof SETTINGS> & {
   readonly worker: WorkerConfig;
+  /** `SVC_SECRET_<NAME>` by whole name: values of provider `env` for keychain entries. */
+  readonly secrets: Readonly<Record<string, string>>;
   /** Sentences about names that look like settings and are none; to be logged once. */
   readonly warnings: readonly string[];
 };
@@ -35,7 +37,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const main = readTable(SETTINGS, env, problems);
   const worker = readTable(WORKER_SETTINGS, env, problems);
   if (problems.length > 0) throw new ConfigError(problems);
-  return { ...main, worker, warnings: unknownNames(env) };
+  return { ...main, worker, secrets: secretsIn(env), warnings: unknownNames(env) };
 }
 
 function readTable<T extends Table>(
@@ -72,6 +74,14 @@ function textOf(row: Setting<unknown>, env: Readonly<Record<string, string | und
 
 /** Variables whose names follow from what playbooks say: secrets of provider `env`, addresses of tool servers. */
 const namedByAuthors = /^SVC_(?:SECRET_\w+|MCP_\w+_ENDPOINT)$/;
+
+function secretsIn(env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]): [string, string][] =>
+      name.startsWith('SVC_SECRET_') && value !== undefined ? [[name, value]] : [],
+    ),
+  );
+}
 
 function unknownNames(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const known = ALL_SETTINGS.flatMap((row) => (row.secret ? [row.env, `${row.env}_FILE`] : [row.env]));

@@ -1,12 +1,14 @@
 /** A server process: services over a database, the HTTP host in front of them, and the order in which both end. */
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import type { Config } from './config.ts';
+import { SourceError } from '../actors/keychain-preparation.ts';
+import { type Config, ConfigError } from './config.ts';
 import { createCallers } from './host/caller.ts';
 import { createHost } from './host/host.ts';
 import { startServices } from './host/services.ts';
 import type { Log } from './log.ts';
 import { createMeter } from './metrics.ts';
+import { createTokenRequests, TokenRequestFailed, type TokenRequests } from './tools/http/token-request.ts';
 
 export interface ServerOptions {
   readonly log: Log;
@@ -30,7 +32,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const callers = createCallers();
   const startedAt = performance.now();
   const stopping = new AbortController();
-  const running = await startServices(config, { log, metrics, callers, embedded: options.embedded ?? false });
+  const tokens = tokenRequestsOf(config);
+  const running = await startServices(config, {
+    log,
+    metrics,
+    callers,
+    embedded: options.embedded ?? false,
+    requestToken: (request, signal) => tokens.send(request, signal).catch(asSourceError),
+  });
   const version = packageVersion();
   const app = createHost(running.services, {
     config,
@@ -51,6 +60,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     running.engine.commands.drain();
     await within(app.close(), CLOSE_WITHIN_MS);
     await running.stop();
+    await tokens.close();
   };
   try {
     await app.listen({ host: config.host, port: config.port });
@@ -72,6 +82,21 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       return ending;
     },
   };
+}
+
+/** Keychain entries of a starting execution are asked for under the egress rules that hold for its tasks. */
+function tokenRequestsOf(config: Config): TokenRequests {
+  try {
+    return createTokenRequests({ policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny });
+  } catch (error) {
+    if (error instanceof RangeError) throw new ConfigError([`SVC_EGRESS_ALLOW or SVC_EGRESS_DENY: ${error.message}`]);
+    throw error;
+  }
+}
+
+function asSourceError(error: unknown): never {
+  if (error instanceof TokenRequestFailed) throw new SourceError(error.message);
+  throw error;
 }
 
 function packageVersion(): string {

@@ -3,6 +3,7 @@
  * each step's commands may reference. Made once per catalog entry and kept.
  */
 import type { Json, JsonMap } from '../json.ts';
+import { type EntryScope, readScope } from '../keychain/scope.ts';
 import type { Arc, Assignment, Playbook, Step } from '../playbook/document.ts';
 import { buildGraph, type Graph } from '../playbook/graph.ts';
 import { type References, referencesOf } from '../playbook/references.ts';
@@ -29,6 +30,8 @@ export interface StepPlan {
   readonly maxInFlight: TreeTemplate | null;
   /** What its commands may reference (language 8.3). */
   readonly references: References;
+  /** Keychain entries its commands may read, by declared scope (null: not declared); null where there are none. */
+  readonly keychain: { readonly [name: string]: EntryScope | null } | null;
   /** `context.tool_config` of its commands: one task or a list of tasks. */
   readonly toolConfig: Json;
   /** Kind shown for its commands and events. */
@@ -54,11 +57,11 @@ export function compilePlan(playbook: Playbook): Plan {
   return {
     playbook,
     graph: buildGraph(playbook),
-    steps: new Map(playbook.steps.map((step) => [step.name, compileStep(step)])),
+    steps: new Map(playbook.steps.map((step) => [step.name, compileStep(step, playbook.keychain)])),
   };
 }
 
-function compileStep(step: Step): StepPlan {
+function compileStep(step: Step, entries: readonly JsonMap[]): StepPlan {
   const configs = step.tasks.map((task) => toToolConfig(task));
   return {
     step,
@@ -75,9 +78,17 @@ function compileStep(step: Step): StepPlan {
     loopIn: typeof step.loop?.in === 'string' ? compileTemplate(step.loop.in) : null,
     maxInFlight: step.loop === null || step.loop.maxInFlight === null ? null : compileTree(step.loop.maxInFlight),
     references: referencesOf(step),
+    keychain: entriesOf(referencesOf(step), entries),
     toolConfig: step.pipeline ? configs : (configs[0] ?? {}),
     toolKind: step.pipeline && configs.length > 1 ? 'pipeline' : (step.tasks[0]?.kind ?? 'noop'),
   };
+}
+
+function entriesOf(references: References, entries: readonly JsonMap[]): StepPlan['keychain'] {
+  const declared = new Map(entries.map((entry) => [String(entry['name']), readScope(String(entry['scope']))] as const));
+  const names = new Set([...references.keychain, ...(references.everyKeychainEntry ? declared.keys() : [])]);
+  if (names.size === 0) return null;
+  return Object.fromEntries([...names].map((name) => [name, declared.get(name) ?? null]));
 }
 
 const ERROR_ROOTS: readonly string[] = ['event', 'error'];

@@ -41,6 +41,7 @@ export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iterati
   return {
     ...context,
     ...(Object.keys(refs).length > 0 ? { ctx_refs: refs } : {}),
+    ...(step.keychain === null ? {} : { keychain: step.keychain }),
     ...(iteration === null ? {} : { iteration }),
   };
 }

@@ -7,6 +7,7 @@
 
 import type { Failure } from '../events.ts';
 import type { Json, JsonMap } from '../json.ts';
+import type { EntryScope } from '../keychain/scope.ts';
 
 export interface RenderContext {
   /** Decimal digits, as templates see ids. */
@@ -24,6 +25,8 @@ export interface RenderContext {
   readonly ctx_refs?: { readonly [name: string]: string };
   /** Steps that have ended at least once, by name. */
   readonly steps: { readonly [name: string]: StepSnapshot };
+  /** Keychain entries its tasks may read, with their declared scopes; null: not declared. Absent: none. */
+  readonly keychain?: { readonly [name: string]: EntryScope | null };
   /** Present for an iteration of a loop, a cursor claim included. */
   readonly iteration?: Iteration;
 }

@@ -35,6 +35,13 @@ export function referencesOf(step: Step): References {
   return references;
 }
 
+/** Entries of the keychain that one task, its rules included, may read. */
+export function keychainOf(task: Task): Pick<References, 'keychain' | 'everyKeychainEntry'> {
+  const found = new Collector();
+  collectTask(found, task);
+  return found.references();
+}
+
 function collectTask(found: Collector, task: Task): void {
   found.value(task.fields);
   found.value(task.input);

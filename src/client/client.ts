@@ -7,6 +7,7 @@ import * as v from 'valibot';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { type ClaimManyAnswer, type ClaimManyBody, claimManyAnswer } from '../wire/claim.ts';
 import { type ExchangeAnswer, type ExchangeBody, exchangeAnswer } from '../wire/exchange.ts';
+import { type KeychainReading, keychainReading } from '../wire/keychain.ts';
 import {
   type DeregisterAnswer,
   type DeregisterBody,
@@ -253,7 +254,7 @@ export class CallboardClient {
     });
   }
 
-  // ---------------------------------------------------------------- credentials, results
+  // ---------------------------------------------------------------- credentials, keychain, results
 
   /** `withData` decrypts; the names of the reader go into the audit. */
   credential(
@@ -265,6 +266,28 @@ export class CallboardClient {
     const query = { include_data: withData, execution_id, worker_id };
     const path = `/api/credentials/${encodeURIComponent(name)}`;
     return this.#ask(credentialAnswer, { method: 'GET', path, query, tries, ...rest });
+  }
+
+  /** A read that is answered with data is counted; `claimRenewal` asks to be the one who renews. */
+  keychainRead(
+    catalogId: number,
+    name: string,
+    options: { scope: string; executionId: number; claimRenewal: boolean; workerId: string } & CallOptions,
+  ): Promise<KeychainReading> {
+    const { scope: scope_type, executionId, claimRenewal: claim_renewal, workerId: worker_id, ...rest } = options;
+    const query = { scope_type, execution_id: executionId, claim_renewal, worker_id };
+    const path = `/api/keychain/${catalogId}/${encodeURIComponent(name)}`;
+    return this.#ask(keychainReading, { method: 'GET', path, query, tries: TRIES, ...rest });
+  }
+
+  /** Replaces what is there, so it may be repeated. */
+  async keychainStore(
+    catalogId: number,
+    name: string,
+    { body, ...rest }: { body: JsonMap } & CallOptions,
+  ): Promise<void> {
+    const path = `/api/keychain/${catalogId}/${encodeURIComponent(name)}`;
+    await this.#transport.send({ method: 'POST', path, body, tries: TRIES, ...rest });
   }
 
   /** The same bytes under the same name give the same reference, so it may be repeated. */

@@ -6,10 +6,12 @@ import { createHash } from 'node:crypto';
 import { createCatalogService } from '../../actors/catalog-service.ts';
 import { createCredentialReader, createCredentialService } from '../../actors/credential-service.ts';
 import { createEngine, type RunningEngine } from '../../actors/engine.ts';
+import { DomainError } from '../../actors/errors.ts';
+import { createKeychainPreparation, type KeychainSources } from '../../actors/keychain-preparation.ts';
 import { createKeychainService } from '../../actors/keychain-service.ts';
 import type { Bus } from '../../actors/ports.ts';
 import { createResultService } from '../../actors/result-service.ts';
-import type { Services } from '../../actors/services.ts';
+import type { CredentialService, Services } from '../../actors/services.ts';
 import { createSqlService } from '../../actors/sql-service.ts';
 import { Workers } from '../../actors/worker-service.ts';
 import { createNoneBus } from '../bus/none-bus.ts';
@@ -53,6 +55,8 @@ export interface ServicesOptions {
   readonly callers: Callers;
   /** The database is the one that comes with the package: it may be given a login for the SQL endpoint. */
   readonly embedded: boolean;
+  /** Sends a token request; throws SourceError where there is no answer. */
+  readonly requestToken: KeychainSources['request'];
 }
 
 const NESTING_MAX = 32;
@@ -135,8 +139,44 @@ export async function startServices(config: Config, options: ServicesOptions): P
       meter: metrics,
       sweepIntervalSeconds: config.runtimeSweepIntervalSeconds,
     });
+    const keychainStore = createKeychainStore(database.reads);
+    const keychain = createKeychainService({
+      store: keychainStore,
+      vault,
+      ids,
+      clock,
+      caller: callers.current,
+      log: log.child('keychain'),
+      meter: metrics,
+      refreshSeconds: config.keychainRefreshSeconds,
+    });
+    const credentials = createCredentialService({ store: credentialStore, vault, ids, caller: callers.current });
+    const preparation = createKeychainPreparation({
+      keychain,
+      store: keychainStore,
+      vault,
+      limits: { steps: config.templateMaxSteps, outputBytes: config.templateMaxOutputBytes },
+      log: log.child('keychain'),
+      sources: {
+        request: options.requestToken,
+        secret: (variable) => config.secrets[variable],
+        credential: (name, executionId) => revealed(credentials, name, executionId, callers),
+        deadline: (ms) => AbortSignal.timeout(ms),
+      },
+    });
     const engine = createEngine(
-      { store, ids, clock, bus, log: log.child('engine'), meter: metrics, catalog, workers, sha256 },
+      {
+        store,
+        ids,
+        clock,
+        bus,
+        log: log.child('engine'),
+        meter: metrics,
+        catalog,
+        workers,
+        keychain: preparation,
+        sha256,
+      },
       {
         limits: {
           maxStepActivations: config.maxStepActivations,
@@ -175,22 +215,12 @@ export async function startServices(config: Config, options: ServicesOptions): P
     closing.push(() => workers.stop());
     closing.push(() => engine.stop());
 
-    const keychain = createKeychainService({
-      store: createKeychainStore(database.reads),
-      vault,
-      ids,
-      clock,
-      caller: callers.current,
-      log: log.child('keychain'),
-      meter: metrics,
-      refreshSeconds: config.keychainRefreshSeconds,
-    });
     const services: Services = {
       executions: engine.executions,
       commands: engine.commands,
       workers,
       catalog,
-      credentials: createCredentialService({ store: credentialStore, vault, ids, caller: callers.current }),
+      credentials,
       keychain,
       results: createResultService({ store: createResultStore(database.reads), ids, clock, sha256: hash }),
       sql,
@@ -212,6 +242,17 @@ export async function startServices(config: Config, options: ServicesOptions): P
     };
   } catch (error) {
     await stop();
+    throw error;
+  }
+}
+
+/** The credential behind a keychain entry, with the trace every reveal leaves. */
+async function revealed(credentials: CredentialService, name: string, executionId: number, callers: Callers) {
+  const { requestId } = callers.current();
+  try {
+    return await credentials.reveal(name, { executionId, workerId: null, requestId: requestId ?? '' });
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'not_found') return null;
     throw error;
   }
 }

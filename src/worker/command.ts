@@ -5,6 +5,7 @@
 
 import type { Iteration, RenderContext, StepSnapshot } from '../../machines/execution/render-context.ts';
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
+import { readScope } from '../../machines/keychain/scope.ts';
 import type { Task } from '../../machines/playbook/document.ts';
 import { readTask } from '../../machines/playbook/tool-config.ts';
 import type { Command } from '../wire/command.ts';
@@ -62,6 +63,7 @@ function contextOf(given: JsonMap, wire: Command): RenderContext {
   const steps = Object.entries(mapAt(given, 'steps') ?? {}).flatMap(([name, step]) =>
     isMap(step) ? [[name, stepOf(step)] as const] : [],
   );
+  const keychain = mapAt(given, 'keychain');
   return {
     execution_id: String(wire.execution_id),
     catalog_id: String(wire.catalog_id),
@@ -72,7 +74,14 @@ function contextOf(given: JsonMap, wire: Command): RenderContext {
     ctx: mapAt(given, 'ctx') ?? {},
     ctx_refs: Object.fromEntries(refs),
     steps: Object.fromEntries(steps),
+    ...(keychain === null ? {} : { keychain: scopesOf(keychain) }),
   };
+}
+
+function scopesOf(given: JsonMap): NonNullable<RenderContext['keychain']> {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, scope]) => [name, typeof scope === 'string' ? readScope(scope) : null]),
+  );
 }
 
 function stepOf(given: JsonMap): StepSnapshot {

@@ -11,6 +11,7 @@ import type { Tool, ToolFailure } from '../tools/tool.ts';
 import type { ReportBody } from '../wire/exchange.ts';
 import type { WorkerCommand } from './command.ts';
 import { type TravellingValue, travelling } from './externalise.ts';
+import type { KeychainReader } from './keychain.ts';
 import { engineFailure, errorOf, thrownFailure } from './outcome.ts';
 import { type PipelineEnd, runPipeline } from './pipeline.ts';
 import { isParkable, startChild } from './playbook.ts';
@@ -29,6 +30,7 @@ export interface ExecuteDeps {
   readonly client: WorkerClient;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly templates: Templates;
+  readonly keychain: KeychainReader;
   readonly workerId: string;
   readonly serverUrl: string;
   readonly pipelineMaxTries: number;
@@ -169,7 +171,7 @@ class CommandRun {
   }
 
   #tryDeps(): TryDeps {
-    const { client, tools, workerId, serverUrl, outsideSlot } = this.#deps;
+    const { client, tools, keychain, workerId, serverUrl, outsideSlot } = this.#deps;
     return {
       command: this.#command,
       scope: this.#scope,
@@ -177,6 +179,7 @@ class CommandRun {
       scrubber: this.#scrubber,
       tools,
       client,
+      keychain,
       workerId,
       serverUrl,
       signal: this.#signal,

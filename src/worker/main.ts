@@ -8,10 +8,12 @@ import type { Json } from '../../machines/json.ts';
 import { CallboardClient } from '../client/client.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
+import { createTokenRequests } from '../tools/http/token-request.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { Command } from '../wire/command.ts';
 import { readCommand } from './command.ts';
 import { type ExecuteDeps, executeCommand, type Outcome } from './execute.ts';
+import { createKeychainReader } from './keychain.ts';
 import { WorkerLoop } from './loop.ts';
 import { CachingTemplates } from './template-cache.ts';
 import type { OutsideSlot } from './work.ts';
@@ -24,7 +26,9 @@ export type WorkerSettings = Pick<
   | 'templateTimeoutMs'
   | 'templateMaxSteps'
   | 'templateMaxOutputBytes'
->;
+> &
+  /** Renewals of keychain entries leave under these; without them under the default policy. */
+  Partial<Pick<Config, 'egressPolicy' | 'egressAllow' | 'egressDeny'>>;
 
 export interface WorkerOptions {
   readonly config: WorkerSettings;
@@ -51,6 +55,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const name = config.worker.name ?? `worker-${randomUUID().slice(0, 8)}`;
   const client = options.client ?? new CallboardClient({ serverUrl, token });
   const now = () => performance.now();
+  const requests = createTokenRequests({
+    policy: config.egressPolicy ?? 'no-metadata',
+    allow: config.egressAllow ?? [],
+    deny: config.egressDeny ?? [],
+  });
   const deps = {
     client,
     tools,
@@ -60,6 +69,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       timeoutMs: config.templateTimeoutMs,
       now,
     }),
+    keychain: createKeychainReader({ client, requests, log, workerId: name, now: Date.now }),
     workerId: name,
     serverUrl,
     pipelineMaxTries: config.pipelineMaxTries,
@@ -91,6 +101,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   let stopping: Promise<void> | null = null;
   const stop = async () => {
     await loop.stop();
+    await requests.close();
     if (options.client === undefined) await client.close();
   };
   return {

@@ -6,11 +6,12 @@
 import type { Iteration } from '../../machines/execution/render-context.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { isMap } from '../../machines/json.ts';
+import type { EntryValue, KeychainRoot } from '../../machines/keychain/root.ts';
 import type { Assignment } from '../../machines/playbook/document.ts';
 import type { Scope } from '../../machines/playbook/template/facade.ts';
 import { ownMember, type Payloads, stepValue } from '../../machines/playbook/values.ts';
 import type { WorkerCommand } from './command.ts';
-import { KeychainRoot } from './keychain.ts';
+import { keychainRoot } from './keychain.ts';
 import { plainOf } from './members.ts';
 import { Snapshot } from './snapshot.ts';
 import { withValueAt } from './variables.ts';
@@ -47,6 +48,7 @@ export class CommandScope implements Scope {
   #input: JsonMap | null = null;
   #try: CurrentTry | null = null;
   #previous: unknown;
+  #keychain: KeychainRoot = keychainRoot(new Map());
   #output: unknown;
 
   constructor(command: WorkerCommand, facts: ScopeFacts, payloads: Payloads) {
@@ -73,6 +75,11 @@ export class CommandScope implements Scope {
   beginTry(current: CurrentTry): void {
     this.#try = current;
     this.#input = null;
+  }
+
+  /** The entries a try may read; until the next one shows its own. */
+  showKeychain(entries: ReadonlyMap<string, EntryValue>): void {
+    this.#keychain = keychainRoot(entries);
   }
 
   /** Null once the tool is rendered. */
@@ -163,7 +170,7 @@ export class CommandScope implements Scope {
       case 'iter':
         return this.#iterRoot();
       case 'keychain':
-        return new KeychainRoot();
+        return this.#keychain;
       default:
         return undefined;
     }

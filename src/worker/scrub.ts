@@ -11,6 +11,7 @@ const MASK = '***';
 
 const OPEN_FIELDS: ReadonlySet<string> = new Set([
   'type',
+  'token_type',
   'host',
   'hostname',
   'port',

@@ -5,11 +5,13 @@
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Task } from '../../machines/playbook/document.ts';
+import { keychainOf } from '../../machines/playbook/references.ts';
 import { isTextField } from '../../machines/playbook/tool-fields.ts';
 import type { ResolvedAuth, Tool, ToolCall, ToolOutcome } from '../tools/tool.ts';
 import type { WorkerCommand } from './command.ts';
 import { type CredentialReader, resolveAuth } from './credentials.ts';
 import { type HostClient, hostOf } from './host.ts';
+import type { KeychainReader } from './keychain.ts';
 import { checkedOutcome, engineFailure, thrownFailure } from './outcome.ts';
 import { type ChildClient, runChild } from './playbook.ts';
 import { type Rendering, renderFailure } from './rendering.ts';
@@ -23,6 +25,7 @@ export interface TryDeps {
   readonly scrubber: Scrubber;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly client: CredentialReader & ChildClient & HostClient;
+  readonly keychain: KeychainReader;
   readonly workerId: string;
   readonly serverUrl: string;
   readonly signal: AbortSignal;
@@ -58,6 +61,7 @@ export async function runTry(task: Task, tryNumber: number, deps: TryDeps): Prom
 export async function renderTask(task: Task, deps: TryDeps): Promise<RenderedTask | (ToolOutcome & { ok: false })> {
   const { scope, rendering } = deps;
   try {
+    await readKeychain(task, deps);
     const input = await renderInput(task, deps);
     scope.showInput(input);
     const fields: [string, Json][] = [];
@@ -81,6 +85,23 @@ export async function renderTask(task: Task, deps: TryDeps): Promise<RenderedTas
   } finally {
     scope.showInput(null);
   }
+}
+
+/** Reads the entries this task mentions and hides what they hold; a command that mentions none pays nothing. */
+async function readKeychain(task: Task, { command, scope, keychain, scrubber, signal }: TryDeps): Promise<void> {
+  const { keychain: scopes } = command.context;
+  if (scopes === undefined) return;
+  const mentioned = keychainOf(task);
+  const names = mentioned.everyKeychainEntry ? Object.keys(scopes) : mentioned.keychain;
+  const { catalogId, executionId, step } = command;
+  const values = await Promise.all(
+    names.map(async (name) => {
+      const value = await keychain.resolve({ catalogId, name, scope: scopes[name] ?? null, executionId, step, signal });
+      if (value.available) scrubber.learnFrom(value.data);
+      return [name, value] as const;
+    }),
+  );
+  scope.showKeychain(new Map(values));
 }
 
 async function renderInput(task: Task, { scope, rendering }: TryDeps): Promise<JsonMap> {

@@ -91,6 +91,7 @@ export function executeDeps(tools: readonly Tool[], client: Partial<WorkerClient
     client: { ...noClient, ...client },
     tools: new Map([noop, ...tools].map((tool) => [tool.kind, tool])),
     templates: new CachingTemplates(DEFAULT_LIMITS),
+    keychain: { resolve: async () => ({ available: false, reason: 'not_found' }) },
     workerId: 'worker-7',
     serverUrl: 'http://callboard.test',
     pipelineMaxTries: 50,
