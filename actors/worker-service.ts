@@ -67,6 +67,8 @@ const FRESH_MS = 1_000;
 const WRITE_EVERY_MS = 250;
 const SWEEP_MIN_MS = 1_000;
 const SWEEP_IDLE_MS = 60_000;
+/** Who spoke just now may hold commands since: an idle sweep looks again after this. Below any reasonable silence. */
+const SWEEP_SOON_MS = 2_000;
 /** A worker this process has not heard of for so long is forgotten here. */
 const FORGET_MS = 3_600_000;
 
@@ -77,6 +79,7 @@ export class Workers implements WorkerService {
   readonly #missing = new Map<string, number>();
   #hooks: WorkerHooks = { onOffline: () => {}, onRestart: () => {}, stopOrders: async () => [] };
   #timers: NodeJS.Timeout[] = [];
+  #sweepSoon: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
   #isStarted = false;
 
@@ -93,7 +96,7 @@ export class Workers implements WorkerService {
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#repeat(() => this.writeHeartbeats().then(() => WRITE_EVERY_MS), WRITE_EVERY_MS);
-    this.#repeat(() => this.sweep(), SWEEP_MIN_MS);
+    this.#sweepSoon = this.#repeat(() => this.sweep(), SWEEP_MIN_MS);
   }
 
   async stop(): Promise<void> {
@@ -140,7 +143,9 @@ export class Workers implements WorkerService {
 
   seen(name: string): void {
     const known = this.#known.get(name);
-    if (known !== undefined) known.seenAt = this.#parts.clock.now();
+    if (known === undefined) return;
+    known.seenAt = this.#parts.clock.now();
+    this.#sweepSoon();
   }
 
   /** Silence counts from the moment the poll is closed. */
@@ -155,6 +160,7 @@ export class Workers implements WorkerService {
         isOpen = false;
         known.polls -= 1;
         known.seenAt = this.#parts.clock.now();
+        this.#sweepSoon();
       },
     };
   }
@@ -284,21 +290,35 @@ export class Workers implements WorkerService {
     for (const [name, since] of this.#missing) if (since < before) this.#missing.delete(name);
   }
 
-  /** Runs `work` again and again, after the time it answers; failures are logged and tried again. */
-  #repeat(work: () => Promise<number>, firstMs: number): void {
+  /**
+   * Runs `work` again and again, after the time it answers; failures are logged and tried again. Gives a function that
+   * brings an idle pause to its end soon.
+   */
+  #repeat(work: () => Promise<number>, firstMs: number): () => void {
+    let timer: NodeJS.Timeout | null = null;
+    let isIdle = false;
     const again = (ms: number): void => {
       if (!this.#isStarted) return;
-      const timer = setTimeout(() => {
-        this.#timers = this.#timers.filter((each) => each !== timer);
+      isIdle = ms >= SWEEP_IDLE_MS;
+      const next = setTimeout(() => {
+        this.#timers = this.#timers.filter((each) => each !== next);
+        isIdle = false;
         work().then(again, (error: unknown) => {
           this.#parts.log.warn('The registry of workers could not be kept up to date.', { error });
           again(SWEEP_MIN_MS);
         });
       }, ms);
-      timer.unref();
-      this.#timers.push(timer);
+      next.unref();
+      this.#timers.push(next);
+      timer = next;
     };
     again(firstMs);
+    return () => {
+      if (!isIdle || timer === null) return;
+      clearTimeout(timer);
+      this.#timers = this.#timers.filter((each) => each !== timer);
+      again(SWEEP_SOON_MS);
+    };
   }
 }
 
