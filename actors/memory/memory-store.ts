@@ -5,6 +5,7 @@
  */
 import type { LogEvent } from '../../machines/events.ts';
 import type { Json } from '../../machines/json.ts';
+import { endedBy } from '../keychain-store.ts';
 import {
   type Clock,
   type CommandHint,
@@ -53,8 +54,12 @@ interface Log {
   readonly keys: Set<string>;
 }
 
-/** `clock` stands for the database's `now()`. */
-export function createMemoryStore(clock: Clock, hooks: CommitHooks = {}): MemoryStore {
+/** `clock` stands for the database's `now()`; what executions take with them at their end goes from `keychain`. */
+export function createMemoryStore(
+  clock: Clock,
+  hooks: CommitHooks = {},
+  keychain: { end(executionIds: readonly number[]): void } | null = null,
+): MemoryStore {
   const executions = new Map<number, { row: ExecutionRow; snapshot: StoredSnapshot | null }>();
   const logs = new Map<number, Log>();
   const commands = new Map<number, CommandRow>();
@@ -172,6 +177,7 @@ export function createMemoryStore(clock: Clock, hooks: CommitHooks = {}): Memory
       // What is stored is what JSON keeps of it, as in a database, and nobody else's object. A Flush is JSON.
       const kept = JSON.parse(JSON.stringify(flush)) as Flush;
       prepare(kept)();
+      keychain?.end(endedBy(kept));
       await hooks.afterCommit?.(flush);
     },
     async load(executionIds) {

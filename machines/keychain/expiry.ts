@@ -34,5 +34,5 @@ export function lifetimeOf(
 export function readLifetime(value: unknown): number | null {
   const seconds = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return null;
-  return Math.min(Math.floor(seconds), TTL_MAX_SECONDS);
+  return Math.min(Math.max(Math.floor(seconds), 1), TTL_MAX_SECONDS);
 }
