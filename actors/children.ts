@@ -10,6 +10,7 @@ import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { metaOf } from './grant.ts';
 import type { CommandRow, ExecutionRow, Log, Store } from './ports.ts';
+import { parkTimeoutSeconds } from './report.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface ChildrenParts {
@@ -116,7 +117,7 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
     child.status === 'running'
       ? null
       : { executionId: child.executionId, path: child.path, status: child.status, returned, error: child.error };
-  const failure = ended === null ? childTimeout(child, timeoutOf(actor, row)) : childFailure(ended);
+  const failure = ended === null ? childTimeout(child, parkTimeoutSeconds(actor, row)) : childFailure(ended);
   const node = {
     nodeName: row.stepName,
     nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
@@ -158,9 +159,4 @@ function resultOf(actor: ExecutionActor, row: CommandRow, data: JsonMap): NonNul
   return stored === null
     ? { status: 'completed', context: { data } }
     : { status: 'completed', context: stored.summary, reference: stored.reference };
-}
-
-function timeoutOf(actor: ExecutionActor, row: CommandRow): number {
-  const timeout = actor.plan.steps.get(row.stepName)?.step.tasks[0]?.timeout;
-  return typeof timeout === 'number' ? timeout : 3600;
 }

@@ -13,7 +13,7 @@ import type { Flusher } from './flush.ts';
 import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
 import type { Clock, CommandRow, Log, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
-import { handleLate, handleReport, type Known } from './report.ts';
+import { handleKnown, handleReport, type Known, UNKNOWN_REPORT } from './report.ts';
 import type {
   ClaimRequest,
   CommandService,
@@ -50,6 +50,8 @@ export interface CommandServiceParts {
 }
 
 const WAIT_MAX_MS = 60_000;
+/** Looks at the log for one report while others keep changing it. */
+const LOOKS_MAX = 4;
 const PASSES_MAX = 8;
 /** `heartbeat_at` of a held command is written at most this often. */
 const TOUCH_EVERY_MS = 10_000;
@@ -76,7 +78,7 @@ export class Commands implements CommandService {
   }
 
   async claim(commandId: number, workerId: string, claimId: string | null): Promise<GrantedCommand> {
-    const { store, flusher, workers, policy } = this.#parts;
+    const { store, flusher, workers, policy, supervisor } = this.#parts;
     const worker = await workers.find(workerId);
     workers.seen(workerId);
     for (let round = 0; ; round += 1) {
@@ -86,7 +88,7 @@ export class Commands implements CommandService {
         executionId: known.executionId,
         apply: (actor) => {
           const row = actor.commands.get(commandId);
-          if (row === undefined) return { decision: 'ended' } as const;
+          if (row === undefined) return { decision: known.completedAt === null ? 'behind' : 'ended' } as const;
           // The holder changed between the look-up and now: ask again about the new one.
           if (row.workerId !== known.workerId) return { decision: 'again' } as const;
           const status = worker?.status ?? 'ready';
@@ -99,7 +101,9 @@ export class Commands implements CommandService {
           } as const;
         },
       });
-      if (answer.decision === 'again' && round < 5) continue;
+      // Another process has gone on with the execution.
+      if (answer.decision === 'behind') supervisor.evict(known.executionId);
+      if ((answer.decision === 'again' || answer.decision === 'behind') && round < 5) continue;
       if (answer.decision === 'grant') {
         this.#parts.board.drop(answer.row);
         this.#hold(answer.command);
@@ -469,26 +473,36 @@ export class Commands implements CommandService {
     executionId: number,
     claimant: Claimant | null,
   ): Promise<Omit<ReportReceipt, 'reportId' | 'commandId' | 'attempt'>> {
-    const { flusher, onParked } = this.#parts;
-    const handling = await flusher.submit({
-      executionId,
-      claimant,
-      apply: (actor) => handleReport(actor, report, outcome, worker.name),
-    });
-    if (handling.kind === 'unknown')
-      return { result: 'unknown', eventIds: [], commandsGenerated: 0, executionStatus: null, error: null };
-    if (handling.kind === 'accepted') {
-      if (handling.child !== null) onParked(executionId, report.commandId, handling.child);
-      return {
-        result: 'accepted',
-        eventIds: handling.eventIds,
-        commandsGenerated: handling.commandsGenerated,
-        executionStatus: handling.status,
-        error: null,
-      };
+    const { flusher, supervisor, onParked } = this.#parts;
+    let known: Known | null = null;
+    for (let round = 0; ; round += 1) {
+      const asked = known;
+      const handling = await flusher.submit({
+        executionId,
+        claimant,
+        apply: (actor) =>
+          asked === null
+            ? handleReport(actor, report, outcome, worker.name)
+            : handleKnown(actor, report, outcome, worker.name, asked),
+      });
+      if (handling.kind === 'settled') return handling.answer;
+      if (handling.kind === 'accepted') {
+        if (handling.child !== null) onParked(executionId, report.commandId, handling.child);
+        return {
+          result: 'accepted',
+          eventIds: handling.eventIds,
+          commandsGenerated: handling.commandsGenerated,
+          executionStatus: handling.status,
+          error: null,
+        };
+      }
+      if (round > LOOKS_MAX) return { ...UNKNOWN_REPORT, result: 'deferred' };
+      known = await this.#known(executionId, report);
+      const live = supervisor.live(executionId);
+      // Another process has gone on with the execution; this one would judge by what was.
+      if (live !== null && known.row !== null && known.row.latestEventId > live.row.lastEventId)
+        supervisor.evict(executionId);
     }
-    const known = await this.#known(executionId, report);
-    return flusher.submit({ executionId, apply: (actor) => handleLate(actor, report, outcome, worker.name, known) });
   }
 
   async #known(executionId: number, report: Report): Promise<Known> {

@@ -12,7 +12,9 @@ import { metaOf } from './grant.ts';
 import type { CommandRow, ExecutionStatus } from './ports.ts';
 import type { Report, ReportedOutcome, ReportReceipt } from './services.ts';
 
-/** What became of a report; `closed` means that the log has to be asked. */
+export type ReportAnswer = Omit<ReportReceipt, 'reportId' | 'commandId' | 'attempt'>;
+
+/** What became of a report; `ask` means that the log has to be asked. */
 export type Handling =
   | {
       readonly kind: 'accepted';
@@ -21,10 +23,21 @@ export type Handling =
       readonly status: ExecutionStatus;
       readonly child: number | null;
     }
-  | { readonly kind: 'closed' }
-  | { readonly kind: 'unknown' };
+  | { readonly kind: 'ask' }
+  | { readonly kind: 'settled'; readonly answer: ReportAnswer };
 
-/** Handles the report of a command that is open and held by this worker; everything else is left to `handleLate`. */
+export const UNKNOWN_REPORT: ReportAnswer = {
+  result: 'unknown',
+  eventIds: [],
+  commandsGenerated: 0,
+  executionStatus: null,
+  error: null,
+};
+
+/**
+ * Handles the report of a command that is open, held by this worker, and of which nothing was said before. Everything else
+ * is judged by what the log says (`handleKnown`): this process may not be the only one that works on the execution.
+ */
 export function handleReport(
   actor: ExecutionActor,
   report: Report,
@@ -32,13 +45,33 @@ export function handleReport(
   workerId: string,
 ): Handling {
   const row = actor.commands.get(report.commandId);
-  if (row === undefined || row.parkedOn !== null || report.attempt < row.attempt) return { kind: 'closed' };
-  if (row.status === 'PENDING' || report.attempt > row.attempt || row.workerId !== workerId) return { kind: 'unknown' };
-  const rows = canonicalRows(actor, row, report, outcome, workerId);
+  if (row === undefined || !isHeldBy(row, report, workerId)) return { kind: 'ask' };
+  const hasSpoken = row.attempt > 1 || row.startedAt !== null || row.parkedOn !== null || hasOutcome(actor, row);
+  return hasSpoken ? { kind: 'ask' } : accept(actor, row, report, outcome, workerId, new Set());
+}
+
+function isHeldBy(row: CommandRow, report: Report, workerId: string): boolean {
+  return row.status !== 'PENDING' && report.attempt === row.attempt && row.workerId === workerId;
+}
+
+function hasOutcome(actor: ExecutionActor, row: CommandRow): boolean {
+  return (runOf(actor.state).open[row.commandId]?.outcome ?? null) !== null;
+}
+
+/** `said` are the families of rows the log already has; they are there once and stay (language 14.3). */
+function accept(
+  actor: ExecutionActor,
+  row: CommandRow,
+  report: Report,
+  outcome: ReportedOutcome,
+  workerId: string,
+  said: ReadonlySet<string>,
+): Handling {
   const eventIds: number[] = [];
   let commandsGenerated = 0;
   let last: LogEvent | null = null;
-  for (const draft of rows) {
+  for (const draft of canonicalRows(actor, row, report, outcome, workerId)) {
+    if (said.has(familyOf(draft.type))) continue;
     if (draft.type === 'command.completed' || draft.type === 'command.failed') {
       const { event, turn } = actor.deliver(draft);
       commandsGenerated += turn.issued.length;
@@ -58,6 +91,32 @@ export function handleReport(
   };
 }
 
+/** The outcome of a parked command, said by the worker that parked it: its call row closes it (language 14.2). */
+function acceptParked(
+  actor: ExecutionActor,
+  row: CommandRow,
+  report: Report,
+  outcome: ReportedOutcome,
+  workerId: string,
+): Handling {
+  const drafts = canonicalRows(actor, row, report, outcome, workerId);
+  const rows = drafts
+    .filter(({ type }) => type.startsWith('call.') || type === 'step.exit')
+    .map((draft) => actor.append({ ...draft, closes: draft.type !== 'step.exit' }));
+  const [call] = rows;
+  if (call === undefined) return { kind: 'ask' };
+  const turn = actor.take(call);
+  const ok = call.type === 'call.done';
+  actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', call, call.error));
+  return {
+    kind: 'accepted',
+    eventIds: rows.map((event) => event.eventId),
+    commandsGenerated: turn.issued.length,
+    status: endsNow(actor) ?? actor.row.status,
+    child: null,
+  };
+}
+
 function closeRow(actor: ExecutionActor, row: CommandRow, outcome: ReportedOutcome, event: LogEvent): void {
   // A turn that ended the execution has closed all rows; this one is set to what really became of it.
   if (outcome.outcome === 'parked') {
@@ -66,13 +125,16 @@ function closeRow(actor: ExecutionActor, row: CommandRow, outcome: ReportedOutco
       ...row,
       status: 'RUNNING',
       startedAt: row.startedAt ?? event.at,
-      parkedOn: outcome.childExecutionId ?? null,
+      // The chart waits for `0` where no child was named.
+      parkedOn: outcome.childExecutionId ?? 0,
       nextWakeAt: actor.later(timeout),
       latestEventId: event.eventId,
     });
     return;
   }
-  const ok = outcome.outcome === 'ok';
+  // An outcome that was attached before counts more than this one (language 14.2).
+  const { settled } = runOf(actor.state);
+  const ok = settled?.commandId === row.commandId ? settled.ok : outcome.outcome === 'ok';
   actor.change({
     ...actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, ok ? null : messageOf(outcome)),
     startedAt: row.startedAt ?? event.at,
@@ -86,7 +148,7 @@ export function endsNow(actor: ExecutionActor): ExecutionStatus | null {
 }
 
 /** Seconds a parked command waits for its child (language 11.7). */
-function parkTimeoutSeconds(actor: ExecutionActor, row: CommandRow): number {
+export function parkTimeoutSeconds(actor: ExecutionActor, row: CommandRow): number {
   const timeout = actor.plan.steps.get(row.stepName)?.step.tasks[0]?.timeout;
   const seconds = typeof timeout === 'string' ? Number(timeout) : timeout;
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : 3600;
@@ -211,54 +273,56 @@ export interface Known {
   readonly reported: readonly LogEvent[];
 }
 
-/** A report for a command that is closed, parked or has been granted again. `known` was read a moment ago. */
-export function handleLate(
+/** Any report, compared with what the log says of its command. `known` was read a moment ago. */
+export function handleKnown(
   actor: ExecutionActor,
   report: Report,
   outcome: ReportedOutcome,
   workerId: string,
   known: Known,
-): Omit<ReportReceipt, 'reportId' | 'commandId' | 'attempt'> {
+): Handling {
   const status = endsNow(actor) ?? actor.row.status;
-  const answer = (result: ReportReceipt['result'], eventIds: readonly number[] = []) => ({
-    result,
-    eventIds,
-    commandsGenerated: 0,
-    executionStatus: status,
-    error: null,
-  });
+  const answer = (result: ReportReceipt['result'], events: readonly LogEvent[]): Handling => {
+    const eventIds = events.map((event) => event.eventId);
+    return { kind: 'settled', answer: { ...UNKNOWN_REPORT, result, eventIds, executionStatus: status } };
+  };
   const { row } = known;
-  if (row === null || row.executionId !== actor.executionId || report.attempt > row.attempt) return answer('unknown');
-  if (known.reported.length > 0)
-    return answer(
-      'duplicate',
-      known.reported.map((event) => event.eventId),
-    );
-  const isStale = report.attempt < row.attempt;
-  if (!isStale && row.workerId !== workerId) return answer('unknown');
+  if (row === null || row.executionId !== actor.executionId) return answer('unknown', []);
+  if (known.reported.length > 0) return answer('duplicate', known.reported);
+
+  const open = actor.commands.get(row.commandId);
+  if (open !== undefined && isHeldBy(open, report, workerId)) {
+    if (open.parkedOn !== null && outcome.outcome !== 'parked')
+      return acceptParked(actor, open, report, outcome, workerId);
+    if (open.parkedOn === null) {
+      const said = new Set(known.events.map((event) => familyOf(event.type)));
+      if (open.startedAt !== null) said.add('command.started');
+      if (hasOutcome(actor, open)) said.add('call');
+      return accept(actor, open, report, outcome, workerId, said);
+    }
+  }
+  const attempt = Math.max(row.attempt, open?.attempt ?? 0);
+  if (report.attempt > attempt) return answer('unknown', []);
   const drafts = canonicalRows(actor, { ...row, startedAt: null }, report, outcome, workerId);
-  if (isStale) {
-    const rows = drafts.map((draft) =>
+  if (report.attempt < attempt) {
+    const stale = drafts.map((draft) =>
       actor.append({ ...draft, stale: true, closes: false, meta: { ...draft.meta, stale: true } }),
     );
-    return answer(
-      'stale',
-      rows.map((event) => event.eventId),
-    );
+    return answer('stale', stale);
   }
+  if ((open ?? row).workerId !== workerId) return answer('unknown', []);
+  // It was open when the log was asked and has been closed since: ask what closed it.
+  if (open === undefined && row.completedAt === null) return { kind: 'ask' };
   const fresh = drafts.filter((draft) => !known.events.some((event) => familyOf(event.type) === familyOf(draft.type)));
   if (fresh.length === 0 || known.events.some((event) => familyOf(event.type) === 'call')) {
     return answer(
       'duplicate',
-      known.events
-        .filter((event) => event.type !== 'command.issued' && event.type !== 'command.claimed')
-        .map((event) => event.eventId),
+      known.events.filter((event) => event.type !== 'command.issued' && event.type !== 'command.claimed'),
     );
   }
-  const rows = fresh.map((draft) => actor.append({ ...draft, closes: false, meta: { ...draft.meta, late: true } }));
   return answer(
     'late',
-    rows.map((event) => event.eventId),
+    fresh.map((draft) => actor.append({ ...draft, closes: false, meta: { ...draft.meta, late: true } })),
   );
 }
 

@@ -13,8 +13,16 @@ export function checkStore(store: MemoryStore): void {
   for (const row of store.executions()) {
     const log = store.log(row.executionId);
     const commands = store.commands().filter((command) => command.executionId === row.executionId);
-    checkLog(log);
-    checkProjection(row, log, commands);
+    try {
+      checkLog(log);
+      checkProjection(row, log, commands);
+    } catch (error) {
+      const lines = log.map(
+        (each) => `${each.eventId}<${each.causeId} ${each.type} ${each.nodeId} ${each.commandId ?? ''}`,
+      );
+      const held = commands.map((each) => `${each.commandId} ${each.commandKey} ${each.status} ${each.attempt}`);
+      throw new Error(['the log and rows of an execution', ...lines, ...held].join('\n'), { cause: error });
+    }
   }
 }
 

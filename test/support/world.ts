@@ -194,6 +194,18 @@ export class World {
     };
   }
 
+  /** What the reaper and reconciliation do: whatever is overdue is announced again, waits and inboxes are settled. */
+  async sweep(server = this.server): Promise<void> {
+    await server.recovery.settleParked();
+    for (const executionId of await this.store.withInbox(1_000)) await server.recovery.drain(executionId);
+    const hints = await this.store.overdue(1_000);
+    const nextWakeAt = new Date(this.clock.now() + 60_000).toISOString();
+    await this.store.postpone(
+      hints.map(({ executionId, commandId }) => ({ executionId, commandId, nextWakeAt, republished: true })),
+    );
+    server.recovery.announce(hints);
+  }
+
   types(executionId: number): readonly string[] {
     return this.store.log(executionId).map((event) => `${event.type} ${event.nodeId}`);
   }
