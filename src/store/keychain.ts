@@ -83,7 +83,7 @@ from removed`;
 const REMOVE_EXPIRED = `
 with doomed as (
   select cache_key from core.keychain
-  where expires_at <= clock_timestamp() - case when auto_renew then $2 else $1 end * interval '1 second'
+  where expires_at <= clock_timestamp() - case when auto_renew then $2::float8 else $1::float8 end * interval '1 second'
   order by expires_at
   limit $3
   for update skip locked
