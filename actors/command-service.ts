@@ -166,7 +166,7 @@ export class Commands implements CommandService {
     const { claim } = request;
     const wants = claim !== null && request.status === 'ready' && !this.#isDraining ? claim : null;
     const spokenOf = [...request.holding, ...request.reports].map((each) => each.commandId);
-    await this.#unnamed.named(worker.name, spokenOf);
+    this.#unnamed.named(worker.name, spokenOf);
     if (wants !== null) await this.#offerForgotten(worker.name);
     if (request.reports.length === 0) {
       const stop = await this.stopOrders(worker.name, request.holding);
@@ -179,11 +179,11 @@ export class Commands implements CommandService {
     }
     const repeated = wants === null ? null : await this.#repeatedClaim(worker, wants);
     const claimant = wants === null || repeated !== null ? null : this.#claimant(worker, wants);
-    const reports = await Promise.all(request.reports.map((report) => this.#report(worker, report, claimant)));
+    const reports = await this.#reportAll(worker, request.reports, claimant);
     let commands: readonly GrantedCommand[] = repeated ?? [];
     if (claimant !== null && wants !== null) {
       await this.#serveOnce(claimant);
-      commands = await this.#close(claimant, wants);
+      commands = this.#close(claimant, wants);
     }
     return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
   }
@@ -203,7 +203,7 @@ export class Commands implements CommandService {
   onCommitted(_actor: ExecutionActor, writing: Writing): void {
     for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
       if (row.completedAt === null) continue;
-      if (row.workerId !== null) void this.#unnamed.named(row.workerId, [row.commandId]);
+      if (row.workerId !== null) this.#unnamed.named(row.workerId, [row.commandId]);
       const held = this.#held.get(row.commandId);
       this.#held.delete(row.commandId);
       this.#parts.board.drop(row);
@@ -258,7 +258,7 @@ export class Commands implements CommandService {
     poll?.close();
     await this.#underWay(claimant);
     board.leave(claimant);
-    return await this.#close(claimant, request);
+    return this.#close(claimant, request);
   }
 
   #claimant(worker: WorkerRow, request: ClaimRequest): Claimant {
@@ -330,13 +330,11 @@ export class Commands implements CommandService {
     }
   }
 
-  async #close(claimant: Claimant, request: ClaimRequest): Promise<readonly GrantedCommand[]> {
+  #close(claimant: Claimant, request: ClaimRequest): readonly GrantedCommand[] {
     claimant.isClosed = true;
     for (const command of claimant.granted) {
       this.#hold(command);
-      if (request.claimId !== null) {
-        await this.#unnamed.granted(command.row, request.claimId, this.#parts.clock.now());
-      }
+      if (request.claimId !== null) this.#unnamed.granted(command.row, request.claimId, this.#parts.clock.now());
     }
     return claimant.granted;
   }
@@ -381,7 +379,7 @@ export class Commands implements CommandService {
   /** Orders for what a worker says it still works on; everything else it holds is refreshed. */
   async stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
     const { store, clock } = this.#parts;
-    await this.#unnamed.named(
+    this.#unnamed.named(
       worker,
       holding.map((hold) => hold.commandId),
     );
@@ -425,6 +423,29 @@ export class Commands implements CommandService {
   }
 
   // ---------------------------------------------------------------- reports
+
+  /**
+   * All reports of a call, also those after one that failed: what their turns grant is only known when each has ended. A
+   * failed call has no answer, so what its claimant was granted is given again when the claim is repeated.
+   */
+  async #reportAll(
+    worker: WorkerRow,
+    reports: readonly Report[],
+    claimant: Claimant | null,
+  ): Promise<readonly ReportReceipt[]> {
+    const ended = await Promise.allSettled(reports.map((report) => this.#report(worker, report, claimant)));
+    const receipts: ReportReceipt[] = [];
+    for (const end of ended) {
+      if (end.status === 'fulfilled') {
+        receipts.push(end.value);
+        continue;
+      }
+      if (claimant !== null) claimant.isClosed = true;
+      this.#unnamed.doubt(worker.name);
+      throw end.reason;
+    }
+    return receipts;
+  }
 
   async #report(worker: WorkerRow, report: Report, claimant: Claimant | null): Promise<ReportReceipt> {
     const ids = { reportId: report.reportId, commandId: report.commandId, attempt: report.attempt };

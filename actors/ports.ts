@@ -240,7 +240,7 @@ export interface Store {
   pending(pools: readonly string[], limit: number): Promise<readonly CommandHint[]>;
   /** Open commands whose `next_wake_at` has passed, claims before PENDING, oldest first; parked ones excluded. */
   overdue(limit: number): Promise<readonly CommandHint[]>;
-  /** Open commands held by this worker. */
+  /** Open commands this worker works on; parked ones are nobody's work. */
   heldBy(workerId: string): Promise<readonly CommandHint[]>;
   /** Earliest `next_wake_at` of any open command (parked ones included), or null. */
   nextWakeAt(): Promise<string | null>;

@@ -10,19 +10,27 @@ import type { CommandHint, CommandRow } from './ports.ts';
 const FORGOTTEN_AFTER_MS = 10_000;
 /** By then the lease is over and the sweep looks after it. */
 const OFFERS_MAX = 12;
+/** A commit whose answer was lost may show up late, and a worker may be served by several processes in turn. */
+const LEARN_EVERY_MS = 10_000;
 
 interface Unnamed {
   readonly hint: CommandHint;
-  /** Null: granted by another process, under a claim id only the row knows. */
+  /** Null: learned from the rows, which know under which claim id it was granted. */
   readonly claimId: string | null;
-  /** When it was granted or offered last. */
+  /** When it was granted, learned or offered last. */
   offeredAt: number;
   offers: number;
 }
 
+interface Known {
+  readonly grants: Map<number, Unnamed>;
+  learnedAt: number;
+  learning: Promise<void>;
+}
+
 export class UnnamedGrants {
   readonly #heldBy: (workerId: string) => Promise<readonly CommandHint[]>;
-  readonly #workers = new Map<string, Promise<Map<number, Unnamed>>>();
+  readonly #workers = new Map<string, Known>();
 
   constructor(heldBy: (workerId: string) => Promise<readonly CommandHint[]>) {
     this.#heldBy = heldBy;
@@ -30,46 +38,66 @@ export class UnnamedGrants {
 
   /** Whether a claim with this id may have been granted something the worker does not know of. */
   async mayKnow(workerId: string, claimId: string, now: number): Promise<boolean> {
-    const grants = await this.#of(workerId, now);
+    const grants = await this.#learned(workerId, now);
     for (const grant of grants.values()) if (grant.claimId === null || grant.claimId === claimId) return true;
     return false;
   }
 
-  async granted(row: CommandRow, claimId: string, now: number): Promise<void> {
+  granted(row: CommandRow, claimId: string, now: number): void {
     if (row.workerId === null) return;
-    const grants = await this.#of(row.workerId, now);
-    grants.set(row.commandId, { hint: row, claimId, offeredAt: now, offers: 0 });
+    this.#of(row.workerId).grants.set(row.commandId, { hint: row, claimId, offeredAt: now, offers: 0 });
   }
 
   /** The worker spoke of these commands, or they are closed. */
-  async named(workerId: string, commandIds: Iterable<number>): Promise<void> {
-    const grants = await this.#workers.get(workerId);
+  named(workerId: string, commandIds: Iterable<number>): void {
+    const grants = this.#workers.get(workerId)?.grants;
     if (grants === undefined || grants.size === 0) return;
     for (const commandId of commandIds) grants.delete(commandId);
   }
 
-  /** What the worker has not named for too long; each is told again after the same time. */
-  async forgotten(workerId: string, now: number): Promise<readonly CommandHint[]> {
-    const due: CommandHint[] = [];
-    const grants = await this.#of(workerId, now);
-    for (const [commandId, grant] of grants) {
-      if (now - grant.offeredAt < FORGOTTEN_AFTER_MS) continue;
-      grant.offeredAt = now;
-      grant.offers += 1;
-      if (grant.offers >= OFFERS_MAX) grants.delete(commandId);
-      due.push(grant.hint);
-    }
-    return due;
+  /** Something may have been granted that nobody here knows of: the rows are looked at with the next claim. */
+  doubt(workerId: string): void {
+    this.#of(workerId).learnedAt = Number.NEGATIVE_INFINITY;
   }
 
-  #of(workerId: string, now: number): Promise<Map<number, Unnamed>> {
+  /** What the worker holds and has not named for too long; each is told again after the same time. */
+  async forgotten(workerId: string, now: number): Promise<readonly CommandHint[]> {
+    const grants = await this.#learned(workerId, now);
+    const due = [...grants].filter(([, grant]) => now - grant.offeredAt >= FORGOTTEN_AFTER_MS);
+    if (due.length === 0) return [];
+    const held = new Set((await this.#heldBy(workerId)).map((hint) => hint.commandId));
+    const hints: CommandHint[] = [];
+    for (const [commandId, grant] of due) {
+      grant.offeredAt = now;
+      grant.offers += 1;
+      if (grant.offers >= OFFERS_MAX || !held.has(commandId)) grants.delete(commandId);
+      if (held.has(commandId)) hints.push(grant.hint);
+    }
+    return hints;
+  }
+
+  async #learned(workerId: string, now: number): Promise<Map<number, Unnamed>> {
+    const known = this.#of(workerId);
+    if (now - known.learnedAt >= LEARN_EVERY_MS) {
+      known.learnedAt = now;
+      known.learning = this.#learn(workerId, known, now);
+      known.learning.catch(() => this.doubt(workerId));
+    }
+    await known.learning;
+    return known.grants;
+  }
+
+  async #learn(workerId: string, { grants }: Known, now: number): Promise<void> {
+    for (const hint of await this.#heldBy(workerId)) {
+      if (!grants.has(hint.commandId)) grants.set(hint.commandId, { hint, claimId: null, offeredAt: now, offers: 0 });
+    }
+  }
+
+  #of(workerId: string): Known {
     const known = this.#workers.get(workerId);
     if (known !== undefined) return known;
-    const learned = this.#heldBy(workerId).then(
-      (hints) => new Map(hints.map((hint) => [hint.commandId, { hint, claimId: null, offeredAt: now, offers: 0 }])),
-    );
-    this.#workers.set(workerId, learned);
-    learned.catch(() => this.#workers.delete(workerId));
-    return learned;
+    const fresh = { grants: new Map(), learnedAt: Number.NEGATIVE_INFINITY, learning: Promise.resolve() };
+    this.#workers.set(workerId, fresh);
+    return fresh;
   }
 }

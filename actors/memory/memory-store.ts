@@ -238,7 +238,7 @@ export function createMemoryStore(
         .map(hintOf);
     },
     async heldBy(workerId) {
-      return select((row) => isHeld(row) && row.workerId === workerId)
+      return select((row) => isHeld(row) && row.workerId === workerId && row.parkedOn === null)
         .sort(byId)
         .map(hintOf);
     },

@@ -108,7 +108,7 @@ limit $1`;
 const HELD_BY = `
 select ${HINT_COLUMNS}
 from core.command
-where worker_id = $1 and ${HELD}
+where worker_id = $1 and ${HELD} and parked_on is null
 order by command_id`;
 
 const EARLIEST_WAKE = `select min(next_wake_at) as at from core.command where ${OPEN}`;

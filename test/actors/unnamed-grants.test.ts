@@ -17,7 +17,7 @@ function grantsOf(held: readonly CommandHint[] = []) {
 
 test('a claim id nobody was granted anything under costs no look at the rows', async () => {
   const { grants } = grantsOf();
-  await grants.granted(granted(11), 'first', 0);
+  grants.granted(granted(11), 'first', 0);
   expect(await grants.mayKnow('anna', 'second', 0)).toBe(false);
   expect(await grants.mayKnow('anna', 'first', 0)).toBe(true);
 });
@@ -28,34 +28,46 @@ test('every claim id may be a repeated one while there are grants of another pro
     true,
     true,
   ]);
-  await grants.named('anna', [11]);
+  grants.named('anna', [11]);
   expect(await grants.mayKnow('anna', 'report', 0)).toBe(false);
   expect(asked()).toBe(1);
 });
 
 test('a grant stays known under its claim id however many claims follow', async () => {
   const { grants } = grantsOf();
-  for (let each = 0; each < 100; each += 1) await grants.granted(granted(each), `claim-${each}`, 0);
+  for (let each = 0; each < 100; each += 1) grants.granted(granted(each), `claim-${each}`, 0);
   expect(await grants.mayKnow('anna', 'claim-0', 0)).toBe(true);
 });
 
 test('what the worker names is not offered again, what it is silent about is, each ten seconds', async () => {
-  const { grants } = grantsOf();
-  await grants.granted(granted(11), 'first', 0);
-  await grants.granted(granted(12), 'first', 0);
-  await grants.named('anna', [12]);
+  const { grants } = grantsOf([hint, { ...hint, commandId: 12 }]);
+  grants.granted(granted(11), 'first', 0);
+  grants.granted(granted(12), 'first', 0);
+  grants.named('anna', [12]);
   expect(await grants.forgotten('anna', 9_999)).toEqual([]);
   expect((await grants.forgotten('anna', 10_000)).map((each) => each.commandId)).toEqual([11]);
-  expect(await grants.forgotten('anna', 19_999)).toEqual([]);
+  expect(await grants.forgotten('anna', 19_000)).toEqual([]);
+  grants.named('anna', [12]);
   expect((await grants.forgotten('anna', 20_000)).map((each) => each.commandId)).toEqual([11]);
 });
 
-test('it is offered for as long as its lease lasts and no longer', async () => {
-  const { grants } = grantsOf([hint]);
+test('what it does not hold any more is not offered', async () => {
+  const { grants } = grantsOf([]);
+  grants.granted(granted(11), 'first', 0);
+  expect(await grants.forgotten('anna', 10_000)).toEqual([]);
+  expect(await grants.mayKnow('anna', 'first', 10_000)).toBe(false);
+});
+
+test('after a doubt the rows are looked at again, and from time to time without one', async () => {
+  const { grants, asked } = grantsOf([hint]);
   await grants.mayKnow('anna', 'first', 0);
-  let offers = 0;
-  for (let now = 0; now < 600_000; now += 10_000) offers += (await grants.forgotten('anna', now)).length;
-  expect(offers).toBe(12);
+  await grants.mayKnow('anna', 'first', 9_999);
+  expect(asked()).toBe(1);
+  grants.doubt('anna');
+  await grants.mayKnow('anna', 'first', 9_999);
+  expect(asked()).toBe(2);
+  await grants.mayKnow('anna', 'first', 20_000);
+  expect(asked()).toBe(3);
 });
 
 test('a look that failed is taken again', async () => {

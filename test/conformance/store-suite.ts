@@ -473,6 +473,7 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         const two = await newCommand(id, held(worker, { claimId: 'claim-2', status: 'RUNNING' }));
         await newCommand(id, held(worker, { status: 'COMPLETED', completedAt: at(0) }));
         await newCommand(id, held('somebody else'));
+        await newCommand(id, held(worker, { status: 'RUNNING', parkedOn: 77 }));
         expect((await store.heldBy(worker)).map((hint) => hint.commandId)).toEqual([one.commandId, two.commandId]);
         expect(await store.commandsClaimedBy('claim-2', worker)).toEqual([two]);
         expect(await store.commandsClaimedBy('claim-2', 'somebody else')).toEqual([]);

@@ -17,13 +17,8 @@ test('a server killed three times over a chain of 200 steps, a loop of 50 and a 
   const environment = { SVC_DATABASE_URL: postgres.url, SVC_DATA_DIR: await stage.folder() };
   let server = await stage.server(environment);
   await stage.worker(server.url);
-  const client = stage.client(server.url);
   const flows = [chain(200), fanOut(8), loop(50, 0.02)];
-  const executionIds: number[] = [];
-  for (const flow of flows) {
-    await client.register(flow.text, {});
-    executionIds.push((await client.execute({ path: flow.path })).execution_id);
-  }
+  const executionIds = await stage.startRuns(server.url, flows);
   const [chained = 0] = executionIds;
 
   for (const events of [40, 500, 1000]) {

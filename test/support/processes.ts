@@ -77,6 +77,20 @@ export class Stage {
     return client;
   }
 
+  /** Registers playbooks and starts each once; the executions in the same order. */
+  async startRuns(
+    serverUrl: string,
+    flows: readonly { readonly path: string; readonly text: string }[],
+  ): Promise<number[]> {
+    const client = this.client(serverUrl);
+    const executionIds: number[] = [];
+    for (const { path, text } of flows) {
+      await client.register(text, {});
+      executionIds.push((await client.execute({ path })).execution_id);
+    }
+    return executionIds;
+  }
+
   /** A folder of the test's own; an embedded database in it is stopped before it is removed. */
   async folder(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'callboard-e2e-'));

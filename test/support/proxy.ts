@@ -12,7 +12,7 @@ import { type AddressInfo, createServer, connect as dial, type Socket } from 'no
  */
 export type Fault = 'pass' | 'drop' | 'stall' | 'halfOpen' | 'reset';
 
-export interface Proxy {
+export interface FaultyProxy {
   readonly port: number;
   /** Connections made so far. */
   readonly accepted: number;
@@ -27,7 +27,7 @@ export interface Proxy {
 const RESET_AFTER_MS = 50;
 
 /** `target` is a port of 127.0.0.1 or the path of a socket. */
-export async function startProxy(target: { readonly port: number } | { readonly path: string }): Promise<Proxy> {
+export async function startProxy(target: { readonly port: number } | { readonly path: string }): Promise<FaultyProxy> {
   const links = new Set<Link>();
   let fault: Fault = 'pass';
   let accepted = 0;

@@ -1,0 +1,14 @@
+/** `npm run test:chaos`: the long half of the tests that break things. One file at a time, so that bounds in seconds hold. */
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: fileURLToPath(new URL('../..', import.meta.url)),
+  test: {
+    include: ['test/e2e/**/*.chaos.ts'],
+    globalSetup: ['test/support/postgres-run.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+    maxWorkers: 1,
+  },
+});
