@@ -3,7 +3,9 @@
  * worker handles them itself.
  */
 import { createArtifact } from './artifact.ts';
+import { childEnvironment } from './child.ts';
 import { createScriptLoader } from './code.ts';
+import { createDuckdb } from './duckdb/duckdb.ts';
 import { guarded } from './guard.ts';
 import { createEgress, type EgressOptions } from './http/egress.ts';
 import { createHttp } from './http/http.ts';
@@ -18,6 +20,7 @@ import { createPython } from './python/python.ts';
 import { createSecrets } from './secrets.ts';
 import { createShell } from './shell.ts';
 import type { Tool } from './tool.ts';
+import { createTransfer } from './transfer/transfer.ts';
 
 /** Values of the worker's configuration (language 15, api 8.4). */
 export interface ToolOptions {
@@ -59,13 +62,21 @@ export function createTools(options: ToolOptions): Tools {
   const platformToken = environment['GOOGLE_OAUTH_ACCESS_TOKEN'];
   const tokens = createTokens(outbound, { now: options.now ?? Date.now, platformToken });
   const scripts = createScriptLoader(options.scriptDir, outbound);
+  const duckdb = {
+    memoryMb: options.duckdbMemoryMb ?? 1024,
+    externalAccess: options.duckdbExternalAccess ?? false,
+    environment: childEnvironment(environment),
+  };
+  const version = options.version ?? '0';
   const tools = [
     createNoop(),
     createArtifact(),
     createSecrets({ environment }),
-    createHttp({ outbound, tokens, version: options.version ?? '0' }),
-    createMcp({ outbound, tokens, environment, defaultUrl: options.mcpUrl ?? null, version: options.version ?? '0' }),
+    createHttp({ outbound, tokens, version }),
+    createMcp({ outbound, tokens, environment, defaultUrl: options.mcpUrl ?? null, version }),
     createNats({ maxBytes: options.httpMaxResponseBytes }),
+    createDuckdb({ ...duckdb, timeoutMs, maxResultBytes: options.httpMaxResponseBytes }),
+    createTransfer({ outbound, tokens, version, timeoutMs, duckdb }),
     createShell({ timeoutMs, environment }),
     createPostgres({ timeoutMs, maxResultBytes: options.httpMaxResponseBytes, scripts }),
     createPython({ bin: options.pythonBin, timeoutMs, environment, scripts }),

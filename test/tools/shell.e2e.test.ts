@@ -121,8 +121,3 @@ describe('noop', () => {
     expect(succeeded(await tools.run('noop', {})).data).toEqual({ status: 'ok', message: 'noop' });
   });
 });
-
-describe('the registry', () => {
-  it('has the kinds a worker runs itself, and no others', () =>
-    expect([...tools.tools.keys()].sort()).toEqual(['http', 'javascript', 'noop', 'postgres', 'python', 'shell']));
-});

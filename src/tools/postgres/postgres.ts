@@ -172,6 +172,11 @@ function explain(error: unknown, config: ConnectionConfig, where: string, index?
   return databaseFailure(error.code, withoutPassword(error.message, config) + where, { details });
 }
 
+/** The failure of a connection or statement made elsewhere. */
+export function explainDatabase(error: unknown, config: ConnectionConfig): ToolFailure {
+  return explain(error, config, '');
+}
+
 function explainConnection(error: unknown, config: ConnectionConfig): ToolFailure {
   if (error instanceof Error && 'severity' in error) return explain(error, config, '');
   const where = `the database at ${config.host}:${config.port}`;
