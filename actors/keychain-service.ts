@@ -164,7 +164,8 @@ export function keychainBinding(row: Pick<KeychainRow, 'cacheKey' | 'name' | 'sc
   return { table: 'keychain', row: row.cacheKey, name: row.name, scope: row.scope };
 }
 
-function renewalBinding(row: Pick<KeychainRow, 'cacheKey' | 'name' | 'scope'>): Binding {
+/** The row and column its renewal request is sealed for. */
+export function renewalBinding(row: Pick<KeychainRow, 'cacheKey' | 'name' | 'scope'>): Binding {
   return { ...keychainBinding(row), table: 'keychain.renew_config' };
 }
 

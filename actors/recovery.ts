@@ -1,15 +1,14 @@
 /**
- * What keeps work moving when a hint was lost or a process died: the catch-up look at the store for pools somebody waits for,
- * the sweep over commands whose time has come, inboxes and parked waits left by a crash (api 4.7 to 4.10, 5.3).
+ * What keeps work moving when a hint was lost or a process died (api 4.9, 5.3): the catch-up look at the store for pools
+ * somebody waits for, inboxes left by a crash, and the announcing of commands that others have found. Who looks for those, and
+ * when, is the business of the reaper and of reconciliation, which do it for all processes at once.
  *
- * Idle, it makes a handful of queries a minute; it never changes a status and never claims.
+ * It never changes a status and never claims. While nobody waits for work it asks nothing.
  */
-import { isoOf } from '../machines/command/instant.ts';
-import type { LogEvent } from '../machines/events.ts';
 import type { CommandBoard } from './board.ts';
 import type { Children } from './children.ts';
 import type { Flusher } from './flush.ts';
-import type { Bus, Clock, CommandHint, Log, Meter, Store } from './ports.ts';
+import type { Bus, CommandHint, Log, Store } from './ports.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface RecoveryParts {
@@ -19,14 +18,12 @@ export interface RecoveryParts {
   readonly supervisor: Supervisor;
   readonly children: Children;
   readonly bus: Bus;
-  readonly clock: Clock;
   readonly log: Log;
-  readonly meter: Meter;
-  readonly pendingRetrySeconds: number;
 }
 
 const PAGE = 1000;
-const SWEEP_EVERY_MS = 30_000;
+/** A pool that had more than a page is looked at again when so little is left on the board. */
+const LOW = 250;
 const POLL_MIN_MS = 5_000;
 const POLL_DEGRADED_MS = 250;
 const POLL_MAX_MS = 30_000;
@@ -35,7 +32,9 @@ export class Recovery {
   readonly #parts: RecoveryParts;
   /** Pools whose waiting commands are all on the board, as far as this process can tell. */
   readonly #looked = new Set<string>();
-  readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+  /** Pools that have more than a page of them. */
+  readonly #more = new Set<string>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
   #pollMs = POLL_MIN_MS;
   #isStopped = false;
 
@@ -45,29 +44,26 @@ export class Recovery {
 
   /** Heals what a crash left behind, then keeps looking. */
   async start(): Promise<void> {
-    await this.sweep();
-    this.#every(
-      () => SWEEP_EVERY_MS,
-      () => this.sweep(),
-    );
-    this.#every(
-      () => this.#pollMs,
-      () => this.#poll(),
-    );
+    const { store, log } = this.#parts;
+    const inboxes = await store.withInbox(PAGE);
+    for (const executionId of inboxes) await this.drain(executionId);
+    if (inboxes.length > 0) log.warn('Inboxes left by a crash were found', { count: inboxes.length });
+    await this.settleParked();
+    this.#again();
   }
 
   stop(): void {
     this.#isStopped = true;
-    for (const timer of this.#timers) clearTimeout(timer);
-    this.#timers.clear();
+    if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
   /** The first claim for a pool looks at the store; later ones rely on hand-over, hints and the poll. */
   async catchUp(pools: readonly string[]): Promise<void> {
-    const fresh = pools.filter((pool) => !this.#looked.has(pool));
-    if (fresh.length === 0) return;
-    for (const pool of fresh) this.#looked.add(pool);
-    await this.#look(fresh);
+    const isLow = this.#parts.board.size < LOW;
+    const wanted = pools.filter((pool) => !this.#looked.has(pool) || (isLow && this.#more.has(pool)));
+    if (wanted.length === 0) return;
+    for (const pool of wanted) this.#looked.add(pool);
+    await this.#look(wanted);
   }
 
   /** A hint of another process: there may be something in this pool. */
@@ -88,57 +84,40 @@ export class Recovery {
 
   /** Open commands of a worker that went silent or came back as another process. */
   async releaseWorker(name: string): Promise<void> {
-    const hints = await this.#parts.store.heldBy(name);
-    this.#announce(hints);
+    this.announce(await this.#parts.store.heldBy(name));
   }
 
-  /** One look at everything whose time has come. */
-  async sweep(): Promise<void> {
-    const { store, board, children, log, meter, clock, pendingRetrySeconds } = this.#parts;
-    const settled = await children.recover();
-    if (settled > 0) log.warn('parked commands were settled by recovery', { count: settled });
-    for (const executionId of await store.withInbox(PAGE)) await this.#drain(executionId);
-    for (;;) {
-      const hints = await store.overdue(PAGE);
-      if (hints.length === 0) break;
-      const nextWakeAt = isoOf(clock.now() + pendingRetrySeconds * 1000);
-      await store.postpone(
-        hints.map(({ executionId, commandId }) => ({ executionId, commandId, nextWakeAt, republished: true })),
-      );
-      meter.count('svc_command_reaper_republished_total', { because: 'overdue' }, hints.length);
-      this.#announce(hints);
-      if (hints.length < PAGE || board.size > PAGE * 10) break;
-    }
-  }
-
-  async #drain(executionId: number): Promise<void> {
-    const actor = await this.#parts.supervisor.actor(executionId);
-    if (actor !== null) this.#parts.log.info('an inbox left by a crash was found', { execution_id: executionId });
-  }
-
-  /** Events that are in the log and that no turn has handled: each takes its turn now. */
-  onInbox(executionId: number, events: readonly LogEvent[]): void {
-    const { flusher, log } = this.#parts;
-    void flusher
-      .submit({
-        executionId,
-        apply: (actor) => {
-          for (const event of events) if (event.eventId > actor.row.handledThrough) actor.take(event);
-        },
-      })
-      .catch((error: unknown) =>
-        log.warn('an inbox could not be drained', { execution_id: executionId, error: String(error) }),
-      );
-  }
-
-  #announce(hints: readonly CommandHint[]): void {
+  /** Tells the workers of this process, and the other processes. */
+  announce(hints: readonly CommandHint[]): void {
     if (hints.length === 0) return;
     this.onHint(hints);
     publishHints(this.#parts.bus, hints);
   }
 
+  /** Parked commands whose child has ended, or whose time is over. Returns how many were settled. */
+  settleParked(): Promise<number> {
+    return this.#parts.children.recover();
+  }
+
+  /** Brings an execution back from the log; what no turn has handled takes its turn then. */
+  async drain(executionId: number): Promise<void> {
+    const { supervisor, flusher, log } = this.#parts;
+    // Rows may have come behind this process's back; a flush under way finds out by itself.
+    if (supervisor.live(executionId)?.writing === null) supervisor.evict(executionId);
+    try {
+      await flusher.submit({ executionId, apply: () => {} });
+    } catch (error) {
+      // One that cannot be handled must not keep the others waiting; the next look finds it again.
+      log.warn('An inbox could not be drained', { execution_id: executionId, error: textOf(error) });
+    }
+  }
+
   async #look(pools: readonly string[]): Promise<number> {
     const hints = await this.#parts.store.pending(pools, PAGE);
+    for (const pool of pools) {
+      if (hints.length < PAGE) this.#more.delete(pool);
+      else this.#more.add(pool);
+    }
     this.onHint(hints);
     return hints.length;
   }
@@ -149,27 +128,22 @@ export class Recovery {
     const pools = board.waitedPools();
     const base = bus.state() === 'ok' ? POLL_MIN_MS : POLL_DEGRADED_MS;
     if (pools.length === 0) {
-      this.#pollMs = POLL_MAX_MS;
+      // Nothing is asked, so looking whether somebody waits may happen at the quickest pace.
+      this.#pollMs = base;
       return;
     }
     const found = await this.#look(pools);
     this.#pollMs = found > 0 ? base : Math.min(POLL_MAX_MS, Math.max(base, this.#pollMs * 2));
   }
 
-  #every(delay: () => number, work: () => Promise<void>): void {
+  #again(): void {
     if (this.#isStopped) return;
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      work()
-        .catch((error: unknown) =>
-          this.#parts.log.warn('recovery will look again', {
-            error: error instanceof Error ? error.message : String(error),
-          }),
-        )
-        .finally(() => this.#every(delay, work));
-    }, delay());
-    timer.unref?.();
-    this.#timers.add(timer);
+    this.#timer = setTimeout(() => {
+      this.#poll()
+        .catch((error: unknown) => this.#parts.log.warn('The catch-up poll failed', { error: textOf(error) }))
+        .finally(() => this.#again());
+    }, this.#pollMs);
+    this.#timer.unref?.();
   }
 }
 
@@ -188,4 +162,8 @@ export function publishHints(bus: Bus, hints: readonly CommandHint[]): void {
       })),
     );
   }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

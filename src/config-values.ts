@@ -4,7 +4,7 @@
  */
 
 /** Which process of Callboard reads a setting. */
-export type Reader = 'server' | 'worker' | 'every process';
+export type Reader = 'server' | 'worker' | 'recovery helper' | 'every process';
 
 export interface Setting<T> {
   readonly env: string;
@@ -16,6 +16,8 @@ export interface Setting<T> {
   readonly reader: Reader;
   /** `<env>_FILE` may name a file that holds the value, and the value is never printed. */
   readonly secret: boolean;
+  /** An older name of the same setting, read when `env` is not set. */
+  readonly alias: string | null;
 }
 
 export class Misfit extends Error {}
@@ -29,10 +31,19 @@ export function setting<T>(
   fallback: T,
   reader: Reader,
   sentence: string,
-  options: { readonly secret?: boolean; readonly shown?: string } = {},
+  options: { readonly secret?: boolean; readonly shown?: string; readonly alias?: string } = {},
 ): Setting<T> {
   const shown = options.shown ?? (fallback === null ? '' : String(fallback));
-  return { env, parse, fallback, reader, sentence, secret: options.secret ?? false, shown };
+  return {
+    env,
+    parse,
+    fallback,
+    reader,
+    sentence,
+    secret: options.secret ?? false,
+    shown,
+    alias: options.alias ?? null,
+  };
 }
 
 export function text(pattern?: RegExp, expected = 'fit its form'): Parser<string> {

@@ -60,7 +60,7 @@ function readTable<T extends Table>(
 }
 
 function textOf(row: Setting<unknown>, env: Readonly<Record<string, string | undefined>>): string {
-  const direct = (env[row.env] ?? '').trim();
+  const direct = (env[row.env] ?? '').trim() || (row.alias === null ? '' : (env[row.alias] ?? '').trim());
   const file = row.secret ? (env[`${row.env}_FILE`] ?? '').trim() : '';
   if (file === '') return direct;
   if (direct !== '') throw new Misfit(`is set twice, also as ${row.env}_FILE`);
@@ -84,7 +84,11 @@ function secretsIn(env: Readonly<Record<string, string | undefined>>): Readonly<
 }
 
 function unknownNames(env: Readonly<Record<string, string | undefined>>): readonly string[] {
-  const known = ALL_SETTINGS.flatMap((row) => (row.secret ? [row.env, `${row.env}_FILE`] : [row.env]));
+  const known = ALL_SETTINGS.flatMap((row) => [
+    row.env,
+    ...(row.secret ? [`${row.env}_FILE`] : []),
+    ...(row.alias === null ? [] : [row.alias]),
+  ]);
   return Object.keys(env)
     .filter((each) => each.startsWith('SVC_') && !known.includes(each) && !namedByAuthors.test(each))
     .sort()

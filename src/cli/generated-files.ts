@@ -21,10 +21,11 @@ export function generatedFiles(): readonly GeneratedFile[] {
   ];
 }
 
-const READERS: readonly Reader[] = ['server', 'worker', 'every process'];
+const READERS: readonly Reader[] = ['server', 'worker', 'recovery helper', 'every process'];
 const TITLES: Readonly<Record<Reader, string>> = {
   server: 'Server',
   worker: 'Worker',
+  'recovery helper': 'Recovery helper',
   'every process': 'Every process',
 };
 

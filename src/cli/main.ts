@@ -22,6 +22,9 @@ const COMMANDS: Readonly<
   status: { summary: 'one execution', load: () => import('./commands/status.ts') },
   events: { summary: 'the event log of an execution', load: () => import('./commands/events.ts') },
   cancel: { summary: 'cancel an execution', load: () => import('./commands/cancel.ts') },
+  cleanup: { summary: 'cancel executions that run for too long', load: () => import('./commands/cleanup.ts') },
+  doctor: { summary: 'look for what is stuck, and nudge it', load: () => import('./commands/doctor.ts') },
+  keys: { summary: 'encryption keys: list, rotate, retire', load: () => import('./commands/keys.ts') },
 };
 
 process.exitCode = await main(process.argv.slice(2), processTerminal());

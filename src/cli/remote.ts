@@ -101,7 +101,7 @@ export function openRemote(serverUrl: string, token: string | null): Remote {
   };
 }
 
-function worded(error: unknown, serverUrl: string): unknown {
+export function worded(error: unknown, serverUrl: string): unknown {
   if (error instanceof ApiError) {
     const further = error.errors.map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
     const text = [error.message, ...further.filter((each) => !error.message.includes(each))].join('\n  ');

@@ -1,0 +1,188 @@
+/**
+ * Why is it waiting (api 2.3.13)? Told from rows alone: open commands, who holds them, who could take them. A run is stuck when
+ * nothing that is alive or planned can move it, or when a moment at which somebody should have looked has long passed.
+ */
+import { instantOf } from '../machines/command/instant.ts';
+import { DomainError } from './errors.ts';
+import type { Clock, CommandRow, ExecutionRow } from './ports.ts';
+import type { ReadService, WorkerRow, WorkerService } from './services.ts';
+
+export type Because =
+  | 'no_ready_worker'
+  | 'waiting_for_claim'
+  | 'running'
+  | 'worker_stale'
+  | 'worker_offline'
+  | 'parked_on_child'
+  | 'retry_wait'
+  | 'inbox_not_drained'
+  | 'barrier'
+  | 'none';
+
+export interface WaitingOn {
+  readonly kind: 'command' | 'inbox' | 'execution';
+  readonly commandId: number | null;
+  readonly step: string | null;
+  readonly commandStatus: string | null;
+  readonly since: string | null;
+  readonly workerId: string | null;
+  readonly nextWakeAt: string | null;
+  readonly because: Because;
+}
+
+export interface Explanation {
+  readonly executionId: number;
+  readonly status: string;
+  readonly sentence: string;
+  readonly stuck: boolean;
+  readonly waitingOn: readonly WaitingOn[];
+}
+
+export interface ExplainParts {
+  readonly reads: Pick<ReadService, 'execution' | 'commands'>;
+  readonly workers: Pick<WorkerService, 'list'>;
+  readonly clock: Clock;
+  readonly reaperIntervalSeconds: number;
+  readonly staleSeconds: number;
+}
+
+const COMMANDS_MAX = 100;
+const DEPTH_MAX = 32;
+
+/** Throws `not_found`. */
+export async function explainExecution(executionId: number, parts: ExplainParts): Promise<Explanation> {
+  const row = await parts.reads.execution(executionId);
+  if (row === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
+  const workers = await parts.workers.list({ kind: 'worker_pool' });
+  return explain(row, workers, parts, 0);
+}
+
+async function explain(
+  row: ExecutionRow,
+  workers: readonly WorkerRow[],
+  parts: ExplainParts,
+  depth: number,
+): Promise<Explanation> {
+  const head = { executionId: row.executionId, status: row.status };
+  if (row.status !== 'running') {
+    return { ...head, sentence: `It has ended: ${row.status}.`, stuck: false, waitingOn: [] };
+  }
+  const commands = await parts.reads.commands({
+    executionId: row.executionId,
+    statuses: ['PENDING', 'CLAIMED', 'RUNNING'],
+    limit: COMMANDS_MAX,
+  });
+  const now = parts.clock.now();
+  const waits: { readonly on: WaitingOn; readonly canMove: boolean }[] = [];
+  if (row.handledThrough < row.lastEventId) {
+    waits.push({ on: { ...NOTHING, kind: 'inbox', because: 'inbox_not_drained' }, canMove: true });
+  }
+  for (const command of commands) {
+    const because = becauseOf(command, workers, now, parts.staleSeconds);
+    const canMove =
+      command.parkedOn === null
+        ? MOVING.has(because) || servesPool(workers, command.pool)
+        : await childMoves(command.parkedOn, workers, parts, depth);
+    waits.push({ on: waitingOn(command, because), canMove });
+  }
+  if (waits.length === 0) waits.push({ on: { ...NOTHING, kind: 'execution', because: 'none' }, canMove: false });
+  const overdueMs = parts.reaperIntervalSeconds * 1000;
+  const isOverdue = commands.some(
+    ({ nextWakeAt, parkedOn }) => parkedOn === null && nextWakeAt !== null && now - instantOf(nextWakeAt) > overdueMs,
+  );
+  const first = commands[0];
+  return {
+    ...head,
+    sentence: first === undefined ? EMPTY_SENTENCE[waits[0]?.on.kind ?? 'execution'] : sentenceOf(first, waits, now),
+    stuck: isOverdue || !waits.some(({ canMove }) => canMove),
+    waitingOn: waits.map(({ on }) => on),
+  };
+}
+
+const NOTHING = {
+  commandId: null,
+  step: null,
+  commandStatus: null,
+  since: null,
+  workerId: null,
+  nextWakeAt: null,
+} as const;
+
+/** Reasons that need no other worker to come. */
+const MOVING: ReadonlySet<Because> = new Set<Because>(['running', 'waiting_for_claim']);
+
+function becauseOf(command: CommandRow, workers: readonly WorkerRow[], now: number, staleSeconds: number): Because {
+  if (command.parkedOn !== null) return 'parked_on_child';
+  if (command.workerId === null) return servesPool(workers, command.pool) ? 'waiting_for_claim' : 'no_ready_worker';
+  const holder = workers.find((worker) => worker.name === command.workerId);
+  if (holder === undefined || holder.status === 'offline') return 'worker_offline';
+  return now - instantOf(holder.heartbeatAt) >= staleSeconds * 1000 ? 'worker_stale' : 'running';
+}
+
+function servesPool(workers: readonly WorkerRow[], pool: string): boolean {
+  return workers.some((worker) => worker.status === 'ready' && worker.pools.includes(pool));
+}
+
+/** A child that has ended is delivered by reconciliation; one that runs must be able to move itself. */
+async function childMoves(
+  childId: number,
+  workers: readonly WorkerRow[],
+  parts: ExplainParts,
+  depth: number,
+): Promise<boolean> {
+  if (depth >= DEPTH_MAX) return true;
+  const child = await parts.reads.execution(childId);
+  if (child === null) return false;
+  return child.status !== 'running' || !(await explain(child, workers, parts, depth + 1)).stuck;
+}
+
+function waitingOn(command: CommandRow, because: Because): WaitingOn {
+  return {
+    kind: 'command',
+    commandId: command.commandId,
+    step: command.stepName,
+    commandStatus: command.status,
+    since: sinceOf(command),
+    workerId: command.workerId,
+    nextWakeAt: command.nextWakeAt,
+    because,
+  };
+}
+
+function sinceOf(command: CommandRow): string {
+  return command.startedAt ?? command.claimedAt ?? command.createdAt;
+}
+
+const EMPTY_SENTENCE = {
+  inbox: 'Waiting for events in its log to be handled.',
+  execution: 'Nothing is open and nothing is planned: only an operator can move it.',
+  command: '',
+} as const;
+
+function sentenceOf(command: CommandRow, waits: readonly { readonly on: WaitingOn }[], now: number): string {
+  const because = waits.find(({ on }) => on.commandId === command.commandId)?.on.because ?? 'none';
+  const what = `command ${command.commandId} (step '${command.stepName}')`;
+  const seconds = `${Math.max(0, Math.round((now - instantOf(sinceOf(command))) / 1000))} s`;
+  const others = waits.length > 1 ? ` ${waits.length - 1} more are open.` : '';
+  return `${SENTENCES[because]?.({ command, what, seconds }) ?? `Waiting for ${what}.`}${others}`;
+}
+
+interface Words {
+  readonly command: CommandRow;
+  readonly what: string;
+  readonly seconds: string;
+}
+
+const SENTENCES: Partial<Record<Because, (words: Words) => string>> = {
+  no_ready_worker: ({ command, what, seconds }) =>
+    `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}; no ready worker serves this pool.`,
+  waiting_for_claim: ({ command, what, seconds }) =>
+    `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}.`,
+  running: ({ command, what, seconds }) => `Worker '${command.workerId}' has been working on ${what} for ${seconds}.`,
+  worker_stale: ({ command, what }) =>
+    `Worker '${command.workerId}' holds ${what} and has not been heard of lately; another one may take it over.`,
+  worker_offline: ({ command, what }) =>
+    `Worker '${command.workerId}' held ${what} and is gone; another one of pool '${command.pool}' may take it over.`,
+  parked_on_child: ({ command, what, seconds }) =>
+    `Waiting for execution ${command.parkedOn}, which ${what} started ${seconds} ago.`,
+};

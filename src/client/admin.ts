@@ -1,0 +1,121 @@
+/** The doors for operators (api 2.13) and cleanup, as a typed client. The token is that of SVC_INTERNAL_TOKEN, where one is set. */
+import * as v from 'valibot';
+import { invariantsAnswer, keysAnswer, rotationAnswer } from '../wire/admin.ts';
+import { TransportError } from './errors.ts';
+import { Transport, type TransportOptions } from './transport.ts';
+
+const cleanupAnswer = v.object({
+  cancelled_count: v.number(),
+  execution_ids: v.array(v.number()),
+  message: v.string(),
+  dry_run: v.boolean(),
+});
+
+const executionItem = v.object({
+  execution_id: v.number(),
+  path: v.string(),
+  start_time: v.string(),
+  last_event_id: v.number(),
+});
+
+const commandItem = v.object({
+  command_id: v.number(),
+  execution_id: v.number(),
+  event_id: v.number(),
+  step: v.string(),
+  status: v.string(),
+  worker_id: v.nullable(v.string()),
+  claimed_at: v.nullable(v.string()),
+  created_at: v.string(),
+  parked_on: v.nullish(v.number()),
+});
+
+const workerItem = v.object({
+  name: v.string(),
+  kind: v.string(),
+  status: v.string(),
+  heartbeat_age_seconds: v.number(),
+});
+
+export type CleanupAnswer = v.InferOutput<typeof cleanupAnswer>;
+export type ListedExecution = v.InferOutput<typeof executionItem>;
+export type ListedCommand = v.InferOutput<typeof commandItem>;
+export type ListedWorker = v.InferOutput<typeof workerItem>;
+
+export class AdminClient {
+  readonly #transport: Transport;
+
+  readonly #timeoutMs: number | undefined;
+
+  /** `timeoutMs`: for the answer to begin; 35 s by default. */
+  constructor(options: TransportOptions & { readonly timeoutMs?: number }) {
+    this.#transport = new Transport(options);
+    this.#timeoutMs = options.timeoutMs;
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  cleanup(request: { older_than_minutes?: number; dry_run: boolean }): Promise<CleanupAnswer> {
+    return this.#ask(cleanupAnswer, 'POST', '/api/executions/cleanup', { body: request });
+  }
+
+  keys(): Promise<v.InferOutput<typeof keysAnswer>> {
+    return this.#ask(keysAnswer, 'GET', '/api/admin/keys');
+  }
+
+  rotateKeys(): Promise<v.InferOutput<typeof rotationAnswer>> {
+    return this.#ask(rotationAnswer, 'POST', '/api/admin/keys/rotate', { body: {} });
+  }
+
+  async retireKey(kid: string): Promise<void> {
+    await this.#transport.send({ method: 'POST', path: '/api/admin/keys/retire', body: { kid } });
+  }
+
+  invariants(): Promise<v.InferOutput<typeof invariantsAnswer>> {
+    return this.#ask(invariantsAnswer, 'GET', '/api/admin/invariants');
+  }
+
+  /** Running executions, oldest first. */
+  running(limit: number): Promise<readonly ListedExecution[]> {
+    const query = { status: 'running', order: 'start_time', page_size: limit };
+    return this.#ask(v.array(executionItem), 'GET', '/api/executions', { query });
+  }
+
+  /** The instant of the newest event; null when there is none. */
+  async lastEventAt(executionId: number): Promise<string | null> {
+    const page = await this.#ask(
+      v.object({ events: v.array(v.object({ created_at: v.string() })) }),
+      'GET',
+      `/api/executions/${executionId}/events`,
+      { query: { page_size: 10, fields: 'min' } },
+    );
+    return page.events[0]?.created_at ?? null;
+  }
+
+  async openCommands(query: { older_than_seconds?: number; execution_id?: number; limit: number }) {
+    const all = { status: 'PENDING,CLAIMED,RUNNING', ...query };
+    const answer = v.object({ commands: v.array(commandItem) });
+    return (await this.#ask(answer, 'GET', '/api/commands', { query: all })).commands;
+  }
+
+  async workers(): Promise<readonly ListedWorker[]> {
+    return (await this.#ask(v.object({ items: v.array(workerItem) }), 'GET', '/api/worker/pools')).items;
+  }
+
+  async #ask<S extends v.GenericSchema>(
+    schema: S,
+    method: 'GET' | 'POST',
+    path: string,
+    more: { body?: unknown; query?: Record<string, string | number | undefined> } = {},
+  ): Promise<v.InferOutput<S>> {
+    const answer = v.safeParse(schema, await this.#transport.send({ method, path, ...more, ...this.#limits() }));
+    if (answer.success) return answer.output;
+    throw new TransportError(`the answer of ${method} ${path} is not what the service sends`);
+  }
+
+  #limits(): { timeoutMs?: number } {
+    return this.#timeoutMs === undefined ? {} : { timeoutMs: this.#timeoutMs };
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The helper over HTTP (api 2.15), for orchestrators that would rather call than run a command. Its three doors need no router
+ * and no framework, so that it starts where the server cannot.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { isMap, type JsonMap } from '../../machines/json.ts';
+import type { Thresholds } from './facts.ts';
+import type { RunningDoctor } from './start.ts';
+
+export interface DoctorServer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const BODY_MAX = 65_536;
+const INVOKE = /^\/tools\/([A-Za-z0-9_.-]+)\/invoke\/?$/;
+
+export async function serveDoctor(
+  doctor: RunningDoctor,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<DoctorServer> {
+  const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (request, response) => {
+    answer(doctor, request).then(
+      ({ status, body }) => send(response, status, body),
+      () => send(response, 500, { detail: 'Internal error', code: 'internal_error' }),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve());
+  });
+  const address = server.address();
+  const given = typeof address === 'object' && address !== null ? address.port : port;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${given}`,
+    async stop() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      await closed;
+      await doctor.close();
+    },
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: object;
+}
+
+async function answer(doctor: RunningDoctor, request: IncomingMessage): Promise<Answer> {
+  const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
+  const { method } = request;
+  if (path === '/healthz' && (method === 'GET' || method === 'HEAD')) return { status: 200, body: { status: 'ok' } };
+  if (path === '/tools' && method === 'GET') {
+    const tools = doctor.tools.map(({ name, description, input_schema }) => ({ name, description, input_schema }));
+    return { status: 200, body: { tools } };
+  }
+  const name = INVOKE.exec(path)?.[1];
+  const tool = doctor.tools.find((each) => each.name === name);
+  if (tool === undefined) return refused(404, 'not_found', `No such resource: ${method} ${path.slice(0, 200)}`);
+  if (method !== 'POST') return refused(405, 'method_not_allowed', `${method} is not possible here`);
+  const body = await bodyOf(request);
+  const thresholds = body === null ? null : overridden(doctor.thresholds, body);
+  if (thresholds === null) {
+    return refused(422, 'validation_error', 'body: must be an object; its numbers must not be negative');
+  }
+  const outcome = await tool.run(thresholds);
+  return { status: 200, body: { ...outcome, result: outcome } };
+}
+
+function refused(status: number, code: string, detail: string): Answer {
+  return { status, body: { detail, code } };
+}
+
+/** Null for anything that is no JSON object of a sensible size; nothing counts as `{}`. */
+async function bodyOf(request: IncomingMessage): Promise<JsonMap | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    // A request without an encoding gives buffers.
+    const bytes = chunk as Buffer;
+    size += bytes.length;
+    if (size > BODY_MAX) return null;
+    chunks.push(bytes);
+  }
+  if (size === 0) return {};
+  try {
+    const parsed: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    return isMap(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
+function overridden(given: Thresholds, body: JsonMap): Thresholds | null {
+  const staleSeconds = numberOf(body['stale_seconds'], given.staleSeconds);
+  const pendingRetrySeconds = numberOf(body['pending_retry_seconds'], given.pendingRetrySeconds);
+  const maxRows = numberOf(body['max_rows'], given.maxRows);
+  if (staleSeconds === null || pendingRetrySeconds === null || maxRows === null) return null;
+  return { staleSeconds, pendingRetrySeconds, maxRows: Math.min(10_000, Math.max(1, Math.floor(maxRows))) };
+}
+
+function numberOf(value: unknown, fallback: number): number | null {
+  if (value === undefined || value === null) return fallback;
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(JSON.stringify(body));
+}
