@@ -6,9 +6,11 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../../actors/ports.ts';
 import { answerOf, type ErrorOptions, RequestError } from '../errors.ts';
 
+const CUT_SHORT = 'body: ended before all of it was there';
+
 export function createErrorHandler(log: Log, options: ErrorOptions) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    const known = fromFramework(error) ?? error;
+    const known = fromFramework(error) ?? (hasLeft(request) ? new RequestError('invalid_json', CUT_SHORT) : error);
     const answer = answerOf(known, request.id, options);
     if (answer.status >= 500) {
       const say = answer.code === 'internal_error' ? log.error : log.warn;
@@ -31,6 +33,11 @@ export function createErrorHandler(log: Log, options: ErrorOptions) {
       .type('application/json; charset=utf-8')
       .send(JSON.stringify(answer.body));
   };
+}
+
+/** The connection ended within the body: nobody reads the answer, and it is no failure of ours. */
+function hasLeft({ raw }: FastifyRequest): boolean {
+  return raw.destroyed && !raw.complete;
 }
 
 /** The framework's own refusals; null for anything else. */
