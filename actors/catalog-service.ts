@@ -209,6 +209,8 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       return updated;
     },
 
+    read: (content, resourceType) => read(content, { path: null, resourceType }),
+
     async validate(content, resourceType) {
       const reading = await read(content, { path: null, resourceType });
       if (!reading.ok) {

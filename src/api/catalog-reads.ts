@@ -14,7 +14,7 @@ import { type Route, route } from './route.ts';
 const tag = 'Catalog';
 const LIST_MAX = 5000;
 
-const queryVersion = v.pipe(
+export const queryVersion = v.pipe(
   described(
     v.custom<string>(
       (value) => typeof value === 'string' && (value === 'latest' || /^[1-9][0-9]{0,8}$/.test(value)),

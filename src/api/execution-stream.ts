@@ -129,7 +129,7 @@ async function follow(
 }
 
 /** The bell of one stream. A client that does not read while 1,000 further events are written is given up. */
-function createBell(stream: EventStream, lastEventId: number) {
+export function createBell(stream: EventStream, lastEventId: number) {
   let latest = lastEventId;
   let wait: number | null = null;
   let latestThen = lastEventId;
@@ -169,6 +169,6 @@ function createBell(stream: EventStream, lastEventId: number) {
   };
 }
 
-function lastEventIdOf(header: string | string[] | undefined): number {
+export function lastEventIdOf(header: string | string[] | undefined): number {
   return typeof header === 'string' && /^[0-9]{1,15}$/.test(header) ? Number(header) : 0;
 }

@@ -21,23 +21,73 @@ declare module 'fastify' {
 }
 
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], callers: Callers): void {
-  for (const row of routes) {
-    const schema = {
-      ...(row.params === undefined ? {} : { params: row.params }),
-      ...(row.query === undefined ? {} : { querystring: row.query }),
-      ...(row.body === undefined ? {} : { body: row.body }),
-    };
-    app.route({
-      method: row.method,
-      url: urlOf(row.path),
-      schema,
-      validatorCompiler,
-      config: { waits: row.waits ?? false },
-      handler: handlerOf(row, callers),
-      ...(row.bodyLimit === undefined ? {} : { bodyLimit: row.bodyLimit }),
-      ...greedyHook(row.path),
-    });
+  for (const rows of Map.groupBy(routes, (row) => `${row.method} ${urlOf(row.path)}`).values()) {
+    if (rows.length > 1) registerVerbs(app, rows, callers);
+    else for (const row of rows) registerRow(app, row, callers);
   }
+}
+
+function registerRow(app: FastifyInstance, row: Route, callers: Callers): void {
+  const schema = {
+    ...(row.params === undefined ? {} : { params: row.params }),
+    ...(row.query === undefined ? {} : { querystring: row.query }),
+    ...(row.body === undefined ? {} : { body: row.body }),
+  };
+  app.route({
+    method: row.method,
+    url: urlOf(row.path),
+    schema,
+    validatorCompiler,
+    config: { waits: row.waits ?? false },
+    handler: handlerOf(row, callers),
+    ...(row.bodyLimit === undefined ? {} : { bodyLimit: row.bodyLimit }),
+    ...greedyHook(row.path),
+  });
+}
+
+/**
+ * Rows of one greedy path that differ in the verb behind it. The router sees one path, so the verb chooses the row here,
+ * and the row's schemas are asked by hand.
+ */
+function registerVerbs(app: FastifyInstance, rows: readonly Route[], callers: Callers): void {
+  const verbs = rows.map((row) => ({ row, validate: validatorsOf(row), handle: handlerOf(row, callers) }));
+  const [first] = rows;
+  if (first === undefined) return;
+  app.route({
+    method: first.method,
+    url: urlOf(first.path),
+    config: { waits: rows.some((row) => row.waits === true) },
+    handler(request, reply) {
+      const rest = restOf(request.params);
+      for (const { row, validate, handle } of verbs) {
+        const params = greedyParams(row.path, rest);
+        if (params === null) continue;
+        request.params = params;
+        validate(request);
+        return handle.call(app, request, reply);
+      }
+      return reply.callNotFound();
+    },
+  });
+}
+
+/** Checks the parts of a request by the schemas of a row. Throws RequestError; outputs take the places of the inputs. */
+function validatorsOf(row: Route): (request: FastifyRequest) => void {
+  const parts = [
+    ['params', 'path', row.params],
+    ['query', 'query', row.query],
+    ['body', 'body', row.body],
+  ] as const;
+  const checks = parts.flatMap(([key, part, schema]) =>
+    schema === undefined ? [] : [{ key, validate: validatorOf(schema, part) }],
+  );
+  return (request) => {
+    for (const { key, validate } of checks) {
+      const checked = validate(request[key]);
+      if ('error' in checked) throw checked.error;
+      request[key] = checked.value;
+    }
+  };
 }
 
 function validatorCompiler(given: { readonly schema: unknown; readonly httpPart?: string }): Validator {
@@ -86,17 +136,23 @@ function handlerOf(row: Route, callers: Callers): RouteHandlerMethod {
 
 /** Puts the rest of the path under its name, without the verb; another verb is another path, and unknown. */
 function greedyHook(path: string) {
-  const groups = GREEDY.exec(path)?.groups;
-  if (groups === undefined) return {};
-  const { name = '', after = '' } = groups;
+  if (!GREEDY.test(path)) return {};
   return {
     preValidation: (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
-      const rest = restOf(request.params).replace(/\/+$/, '');
-      if (!rest.endsWith(after) || rest.length <= after.length) return reply.callNotFound();
-      request.params = { [name]: after === '' ? rest : rest.slice(0, -after.length) };
+      const params = greedyParams(path, restOf(request.params));
+      if (params === null) return reply.callNotFound();
+      request.params = params;
       return done();
     },
   };
+}
+
+/** The rest of a greedy path under its name, without the verb; null where it does not end with the verb. */
+function greedyParams(path: string, given: string): { readonly [name: string]: string } | null {
+  const { name = '', after = '' } = GREEDY.exec(path)?.groups ?? {};
+  const rest = given.replace(/\/+$/, '');
+  if (!rest.endsWith(after) || rest.length <= after.length) return null;
+  return { [name]: after === '' ? rest : rest.slice(0, -after.length) };
 }
 
 function restOf(params: unknown): string {

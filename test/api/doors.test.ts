@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { expect, test } from 'vitest';
 import type { Route } from '../../src/api/route.ts';
 import { routesOf } from '../../src/host/host.ts';
+import { documentOf, step } from '../support/playbooks.ts';
 import { fakeServices } from './fake-services.ts';
 import { ask, hostOptions, testHost } from './test-host.ts';
 
@@ -26,6 +27,8 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/catalog/playbook': { content: 'kind: Playbook' },
   '/api/catalog/playbook/content': { content: 'kind: Playbook' },
   '/api/catalog/playbooks/validate': { content: 'kind: Playbook' },
+  '/api/catalog/playbooks/graph': { content: documentOf([step('start')]) },
+  '/api/machines/{name}/transition': { event: { type: 'execution.started' } },
   '/api/catalog/resource': { catalog_id: '2003' },
   '/api/execute': { path: 'demo/greet' },
   '/api/run/playbook': { path: 'demo/greet', payload: {} },
@@ -46,7 +49,8 @@ const routes = routesOf(fakeServices(), hostOptions());
 const answering = routes.filter((row) => row.answer !== undefined);
 
 function urlOf(row: Route): string {
-  return row.path.replaceAll(/\{([^}]+)\}/g, (_all, name: string) => PARAMS[name] ?? 'x') + (QUERIES[row.path] ?? '');
+  const named = row.path.startsWith('/api/machines/') ? { ...PARAMS, name: 'execution' } : PARAMS;
+  return row.path.replaceAll(/\{([^}]+)\}/g, (_all, name: string) => named[name] ?? 'x') + (QUERIES[row.path] ?? '');
 }
 
 /** Turns a schema into one that minds every field it does not know, all the way down. */

@@ -43,9 +43,12 @@ test('every row is served, and the server serves nothing but rows', async () => 
   const served = [...app.printRoutes({ commonPrefix: false }).matchAll(/\(([A-Z, ]+)\)/g)].flatMap((found) =>
     (found[1] ?? '').split(', '),
   );
-  const gets = routes.filter((row) => row.method === 'GET').length;
-  expect(served.filter((method) => method !== 'HEAD')).toHaveLength(routes.length);
-  expect(served.filter((method) => method === 'HEAD')).toHaveLength(gets);
+  // Rows of a greedy path that differ in their verb are one path to the router.
+  const paths = [...new Set(routes.map((row) => `${row.method} ${urlOf(row.path)}`))];
+  expect(served.filter((method) => method !== 'HEAD')).toHaveLength(paths.length);
+  expect(served.filter((method) => method === 'HEAD')).toHaveLength(
+    paths.filter((path) => path.startsWith('GET ')).length,
+  );
 });
 
 test.each(operations)('%s tells its level, roles, parameters and codes', (name, operation) => {

@@ -1,0 +1,96 @@
+/**
+ * What would happen if: an event is tried on a copy of an execution, at any place of its log, by the chart and the planner of
+ * production over memory. Nothing is stored, no command reaches anybody, and ids of what would be issued are provisional.
+ */
+import { instantOf, isoOf } from '../machines/command/instant.ts';
+import type { EventDraft, LogEvent } from '../machines/events.ts';
+import type { Plan } from '../machines/execution/plan.ts';
+import type { EngineLimits } from '../machines/execution/stage.ts';
+import { completeDraft, type ExecutionState, restoreExecution, takeTurn } from '../machines/execution/take-turn.ts';
+import { copyRun, type Mark } from '../machines/execution/tape.ts';
+import type { Json } from '../machines/json.ts';
+import { NeedPayload } from '../machines/playbook/values.ts';
+import { readMaterials } from './hydrate.ts';
+import type { CommandRow, ExecutionRow, Store } from './ports.ts';
+
+export interface RehearsalParts {
+  readonly store: Pick<Store, 'events' | 'iterations' | 'payload'>;
+  readonly limits: EngineLimits;
+}
+
+export interface Rehearsal {
+  readonly state: ExecutionState;
+  /** The event itself and everything that would be decided because of it. */
+  readonly recorded: readonly LogEvent[];
+}
+
+const FETCHES_MAX = 32;
+/** Provisional ids count down from here, far above any that are given out. */
+const IDS_FROM = Number.MAX_SAFE_INTEGER;
+
+export async function rehearse(
+  parts: RehearsalParts,
+  row: ExecutionRow,
+  plan: Plan,
+  mark: Mark,
+  /** Rows of the execution's commands, to tell which were claimed at that place. */
+  commands: readonly CommandRow[],
+  draft: EventDraft,
+): Promise<Rehearsal> {
+  const payloads = new Map<string, Json>();
+  for (let fetches = 0; ; fetches += 1) {
+    const state = restoreExecution(mark.value, copyRun(mark.run));
+    await readMaterials(state, row.executionId, parts.store);
+    try {
+      return play(parts, row, plan, state, payloads, commands, draft);
+    } catch (error) {
+      // A turn that throws leaves its state unusable; the next one finds the payload.
+      if (!(error instanceof NeedPayload) || fetches >= FETCHES_MAX) throw error;
+      const refs: readonly string[] = 'refs' in error && Array.isArray(error.refs) ? error.refs : [error.ref];
+      for (const ref of refs) payloads.set(ref, (await parts.store.payload(ref)) ?? null);
+    }
+  }
+}
+
+function play(
+  { limits }: RehearsalParts,
+  row: ExecutionRow,
+  plan: Plan,
+  state: ExecutionState,
+  payloads: ReadonlyMap<string, Json>,
+  commands: readonly CommandRow[],
+  draft: EventDraft,
+): Rehearsal {
+  let eventId = row.lastEventId;
+  let id = IDS_FROM;
+  const nextEventId = () => {
+    eventId += 1;
+    return eventId;
+  };
+  const at = row.endTime ?? latestOf(row, commands);
+  const number = nextEventId();
+  const event = completeDraft(draft, number, number, at);
+  const turn = takeTurn(state, event, {
+    plan,
+    identity: row,
+    limits,
+    at,
+    nextEventId,
+    newId: () => {
+      id -= 1;
+      return id;
+    },
+    isPending: (commandId) => commands.some((each) => each.commandId === commandId && each.status === 'PENDING'),
+    payload: (ref) => payloads.get(ref),
+    store: () => null,
+  });
+  return { state, recorded: [event, ...turn.decided] };
+}
+
+/** An instant that is not before anything the log says; the clock of a rehearsal stands still. */
+function latestOf(row: ExecutionRow, commands: readonly CommandRow[]): string {
+  const instants = commands.flatMap(({ createdAt, claimedAt, startedAt }) => [createdAt, claimedAt, startedAt]);
+  return isoOf(
+    Math.max(instantOf(row.startTime), ...instants.flatMap((each) => (each === null ? [] : [instantOf(each)]))),
+  );
+}
