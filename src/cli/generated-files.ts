@@ -4,6 +4,7 @@
  */
 import { pageOf } from '../../machines/draw.ts';
 import { CHARTS } from '../../machines/index.ts';
+import { playbookSchema } from '../../machines/playbook/json-schema.ts';
 import { ALL_SETTINGS } from '../config-table.ts';
 import type { Reader, Setting } from '../config-values.ts';
 
@@ -17,6 +18,7 @@ export function generatedFiles(): readonly GeneratedFile[] {
   return [
     { path: '.env.example', content: envExample() },
     { path: 'docs/configuration.md', content: configurationPage() },
+    { path: 'docs/language/playbook.schema.json', content: `${JSON.stringify(playbookSchema(), null, 2)}\n` },
     ...CHARTS.map((chart) => ({ path: `docs/machines/${chart.name}.md`, content: pageOf(chart) })),
   ];
 }
