@@ -39,6 +39,8 @@ export interface WorkerHooks {
   onRestart(name: string): void;
   /** What a worker is to stop of the commands it names; refreshes the others. */
   stopOrders(name: string, holds: readonly Hold[]): Promise<readonly StopOrder[]>;
+  /** Whether this process is the one that looks for silent workers; if not, in how many milliseconds to ask again. */
+  sweeper?(): Promise<{ readonly isMine: true } | { readonly isMine: false; readonly againInMs: number }>;
 }
 
 export interface WorkerServiceParts {
@@ -65,6 +67,7 @@ interface Known {
 /** A row is believed for this long. */
 const FRESH_MS = 1_000;
 const WRITE_EVERY_MS = 250;
+const WRITE_AT_LEAST_MS = 5_000;
 const SWEEP_MIN_MS = 1_000;
 const SWEEP_IDLE_MS = 60_000;
 /** Who spoke just now may hold commands since: an idle sweep looks again after this. Below any reasonable silence. */
@@ -209,10 +212,12 @@ export class Workers implements WorkerService {
   /** Sets silent workers offline; answers after how many milliseconds to look again. */
   async sweep(): Promise<number> {
     const { store, clock, log, meter, sweepIntervalSeconds } = this.#parts;
+    const sweeper = await this.#hooks.sweeper?.();
+    if (sweeper?.isMine === false) return Math.max(SWEEP_MIN_MS, sweeper.againInMs);
     for (const name of await store.expire(this.#audibleNames())) {
       this.#setOffline(name);
       log.info('A silent worker was set offline.', { name });
-      meter.count('svc_workers_offline_total');
+      meter.count('svc_worker_offline_total');
       this.#hooks.onOffline(name);
     }
     this.#forget();
@@ -226,7 +231,7 @@ export class Workers implements WorkerService {
     const due: { known: Known; at: number }[] = [];
     for (const known of this.#known.values()) {
       const at = known.polls > 0 ? now : known.seenAt;
-      const pauseMs = all ? 0 : (known.row.heartbeatSeconds * 1000) / 3;
+      const pauseMs = all ? 0 : pauseOf(known.row);
       if (known.row.status !== 'offline' && at > known.writtenAt && at - known.writtenAt >= pauseMs)
         due.push({ known, at });
     }
@@ -320,6 +325,11 @@ export class Workers implements WorkerService {
       again(SWEEP_SOON_MS);
     };
   }
+}
+
+/** Two more of them fit before its silence counts, and nobody is called stale for a heartbeat that lies here. */
+function pauseOf({ heartbeatSeconds, offlineAfterSeconds }: WorkerRow): number {
+  return Math.max((heartbeatSeconds * 1000) / 3, Math.min((offlineAfterSeconds * 1000) / 3, WRITE_AT_LEAST_MS));
 }
 
 function statusOf(status: string | null): string | null {

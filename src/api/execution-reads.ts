@@ -74,6 +74,7 @@ const listQuery = v.object({
   label: v.optional(labelPairs),
   q: v.optional(queryText(256)),
   error: v.optional(queryText(256)),
+  stuck: v.optional(queryFlag),
   order: v.optional(
     v.picklist(
       ['start_time', '-start_time', 'duration', '-duration'],
@@ -244,6 +245,7 @@ function toListRequest(query: v.InferOutput<typeof listQuery>): ExecutionListReq
     labels: query.label ?? [],
     q: orNull(query.q),
     error: orNull(query.error),
+    stuck: query.stuck ?? false,
     order: query.order ?? '-start_time',
   };
 }

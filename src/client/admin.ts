@@ -21,13 +21,19 @@ const executionItem = v.object({
 const commandItem = v.object({
   command_id: v.number(),
   execution_id: v.number(),
-  event_id: v.number(),
   step: v.string(),
   status: v.string(),
+  age_seconds: v.number(),
+  claim_age_seconds: v.nullable(v.number()),
   worker_id: v.nullable(v.string()),
-  claimed_at: v.nullable(v.string()),
-  created_at: v.string(),
-  parked_on: v.nullish(v.number()),
+  worker_status: v.nullable(v.string()),
+});
+
+const ownCommand = v.object({
+  command_id: v.number(),
+  event_id: v.number(),
+  status: v.string(),
+  parked_on: v.nullable(v.number()),
 });
 
 const workerItem = v.object({
@@ -40,6 +46,7 @@ const workerItem = v.object({
 export type CleanupAnswer = v.InferOutput<typeof cleanupAnswer>;
 export type ListedExecution = v.InferOutput<typeof executionItem>;
 export type ListedCommand = v.InferOutput<typeof commandItem>;
+export type OwnCommand = v.InferOutput<typeof ownCommand>;
 export type ListedWorker = v.InferOutput<typeof workerItem>;
 
 export class AdminClient {
@@ -94,10 +101,17 @@ export class AdminClient {
     return page.events[0]?.created_at ?? null;
   }
 
-  async openCommands(query: { older_than_seconds?: number; execution_id?: number; limit: number }) {
-    const all = { status: 'PENDING,CLAIMED,RUNNING', ...query };
+  /** Open commands of all executions, oldest first. */
+  async openCommands(limit: number): Promise<readonly ListedCommand[]> {
+    const query = { status: 'PENDING,CLAIMED,RUNNING', limit };
     const answer = v.object({ commands: v.array(commandItem) });
-    return (await this.#ask(answer, 'GET', '/api/commands', { query: all })).commands;
+    return (await this.#ask(answer, 'GET', '/api/commands', { query })).commands;
+  }
+
+  /** Commands of one execution, oldest first. */
+  async commandsOf(executionId: number, limit: number): Promise<readonly OwnCommand[]> {
+    const answer = v.object({ commands: v.array(ownCommand) });
+    return (await this.#ask(answer, 'GET', `/api/executions/${executionId}/commands`, { query: { limit } })).commands;
   }
 
   async workers(): Promise<readonly ListedWorker[]> {

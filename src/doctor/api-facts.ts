@@ -1,10 +1,11 @@
 /** The facts as the service's own API tells them; for where the helper may not reach the database. */
-import type { AdminClient, ListedCommand, ListedWorker } from '../client/admin.ts';
+import type { AdminClient, ListedCommand, ListedWorker, OwnCommand } from '../client/admin.ts';
 import { type CommandFact, type ExecutionFact, type Facts, isStale } from './facts.ts';
 
 /** The API gives so many at most. */
 const PAGE_MAX = 200;
 const COMMANDS_MAX = 1_000;
+const OPEN: ReadonlySet<string> = new Set(['PENDING', 'CLAIMED', 'RUNNING']);
 
 export function createApiFacts(admin: AdminClient, now: () => number): Facts {
   const ageOf = (instant: string): number => Math.max(0, (now() - Date.parse(instant)) / 1000);
@@ -18,24 +19,32 @@ export function createApiFacts(admin: AdminClient, now: () => number): Facts {
       for (const each of old) {
         const last_event_at = (await admin.lastEventAt(each.execution_id)) ?? each.start_time;
         if (ageOf(last_event_at) < staleSeconds) continue;
-        const open = await admin.openCommands({ execution_id: each.execution_id, limit: COMMANDS_MAX });
+        const commands = await admin.commandsOf(each.execution_id, COMMANDS_MAX);
         silent.push({
           execution_id: each.execution_id,
           path: each.path,
           last_event_at,
           stuck_seconds: ageOf(last_event_at),
-          non_terminal_command_count: open.length,
+          non_terminal_command_count: commands.filter(isOpen).length,
         });
       }
       return silent;
     },
     async staleCommands(thresholds) {
-      const [commands, workers] = await Promise.all([admin.openCommands({ limit: COMMANDS_MAX }), admin.workers()]);
-      return commands
-        .filter((each) => each.parked_on == null)
-        .map((each) => commandFact(each, workers, ageOf))
-        .filter((each) => isStale(each, thresholds))
-        .slice(0, thresholds.maxRows);
+      const [commands, workers] = await Promise.all([admin.openCommands(COMMANDS_MAX), admin.workers()]);
+      const facts: CommandFact[] = [];
+      const own = new Map<number, readonly OwnCommand[]>();
+      for (const each of commands) {
+        if (facts.length >= thresholds.maxRows) break;
+        const fact = commandFact(each, workers);
+        if (!isStale(fact, thresholds)) continue;
+        // The list does not say what a command waits for; its execution does.
+        const siblings = own.get(each.execution_id) ?? (await admin.commandsOf(each.execution_id, COMMANDS_MAX));
+        own.set(each.execution_id, siblings);
+        const row = siblings.find((sibling) => sibling.command_id === each.command_id);
+        if (row !== undefined && isOpen(row) && row.parked_on === null) facts.push({ ...fact, event_id: row.event_id });
+      }
+      return facts;
     },
     invariants: async () => (await admin.invariants()).checks.map(({ name, ok, count }) => ({ name, ok, count })),
     async workers() {
@@ -46,22 +55,22 @@ export function createApiFacts(admin: AdminClient, now: () => number): Facts {
   };
 }
 
-function commandFact(
-  command: ListedCommand,
-  workers: readonly ListedWorker[],
-  ageOf: (instant: string) => number,
-): CommandFact {
+function isOpen(command: OwnCommand): boolean {
+  return OPEN.has(command.status);
+}
+
+function commandFact(command: ListedCommand, workers: readonly ListedWorker[]): CommandFact {
   const holder = workers.find((worker) => worker.name === command.worker_id);
   return {
-    event_id: command.event_id,
+    event_id: 0,
     execution_id: command.execution_id,
     command_id: command.command_id,
     step: command.step,
     status: command.status,
     worker_id: command.worker_id,
-    claim_age_seconds: command.claimed_at === null ? null : ageOf(command.claimed_at),
-    pending_age_seconds: command.worker_id === null ? ageOf(command.created_at) : null,
-    worker_status: holder?.status ?? null,
+    claim_age_seconds: command.claim_age_seconds,
+    pending_age_seconds: command.worker_id === null ? command.age_seconds : null,
+    worker_status: command.worker_status,
     worker_heartbeat_age_seconds: holder?.heartbeat_age_seconds ?? null,
   };
 }

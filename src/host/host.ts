@@ -21,6 +21,7 @@ import { type Callers, createCallers } from './caller.ts';
 import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
+import { internalGuard } from './internal-guard.ts';
 import { parseBody } from './json-body.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
@@ -42,6 +43,7 @@ export type HostConfig = Pick<
   | 'claimRetryAfterSeconds'
   | 'runtimeOfflineSeconds'
   | 'workerHeartbeatStaleSeconds'
+  | 'internalToken'
 >;
 
 export interface HostOptions {
@@ -63,6 +65,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   const { stopping } = options.lifecycle;
   const nextRequestId = requestIds(randomBytes(4).toString('hex'));
   const isHostAllowed = hostCheck(config);
+  const isGuarded = internalGuard(config.internalToken);
   const isOriginAllowed = originCheck(config.corsAllowedOrigins);
 
   const app = fastify({
@@ -114,7 +117,11 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     if (url.length > URL_BYTES_MAX) {
       return done(new RequestError('payload_too_large', `The address is longer than ${URL_BYTES_MAX} bytes`));
     }
-    if (readPath(url) === null) return done(new RequestError('not_found', 'No such resource'));
+    const path = readPath(url);
+    if (path === null) return done(new RequestError('not_found', 'No such resource'));
+    if (isGuarded(path, request.headers)) {
+      return done(new RequestError('unauthenticated', 'This needs the token of SVC_INTERNAL_TOKEN'));
+    }
     return done();
   });
 

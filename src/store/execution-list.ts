@@ -7,7 +7,7 @@ import type { ExecutionRow } from '../../actors/ports.ts';
 import type { ExecutionListRequest } from '../../actors/services.ts';
 import { type Conditions, createConditions } from './conditions.ts';
 import type { Sql } from './pool.ts';
-import { EXECUTION_COLUMNS } from './rows.ts';
+import { EXECUTION_COLUMNS, OPEN } from './rows.ts';
 
 /** Counts and sorts stop here; a total beyond it is not exact. */
 const COUNTED_MAX = 10_000;
@@ -112,8 +112,29 @@ function conditionsOf(request: ExecutionListRequest, entries: Entries): Conditio
     if (ID.test(request.q ?? '')) where.add(`execution_id = ? or ${byPath}`, request.q);
     else where.addFixed(byPath);
   }
+  if (request.stuck === true) where.addFixed(STUCK);
   if (request.error !== null) {
     where.add(`status in ('failed', 'cancelled') and position(lower(?) in lower(error)) > 0`, request.error);
   }
   return where;
 }
+
+// Nothing that is alive or planned can move it (api 2.3.13): no inbox, no child that has ended or runs, no claim of a live
+// worker, no ready worker for its pools; or somebody should have looked a minute ago.
+const STUCK = `
+  status = 'running' and (
+    not has_inbox and not exists (
+      select from core.command
+      where command.execution_id = execution.execution_id and command.${OPEN} and (
+        command.parked_on is not null
+        or exists (
+          select from core.runtime
+          where runtime.kind = 'worker_pool' and runtime.status = 'ready'
+            and runtime.heartbeat > clock_timestamp() - make_interval(secs => runtime.offline_after_seconds)
+            and (runtime.name = command.worker_id or command.pool = any (runtime.pools))))
+    )
+    or exists (
+      select from core.command
+      where command.execution_id = execution.execution_id and command.${OPEN} and command.parked_on is null
+        and command.next_wake_at < clock_timestamp() - interval '1 minute')
+  )`;

@@ -164,10 +164,10 @@ describe('a heartbeat', () => {
     expect((await workers.find('alice'))?.status).toBe('ready');
   });
 
-  it('is written at most once per third of the interval', async () => {
+  it('is written so often that two more fit before its silence counts, and no oftener', async () => {
     const workers = serverProcess();
     await workers.register(registration());
-    for (let beat = 0; beat < 30; beat++) {
+    for (let beat = 0; beat < 60; beat++) {
       clock.advance(100);
       workers.seen('alice');
       await workers.writeHeartbeats();

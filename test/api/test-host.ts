@@ -16,6 +16,7 @@ export const CONFIG: HostConfig = {
   claimRetryAfterSeconds: 2,
   runtimeOfflineSeconds: 60,
   workerHeartbeatStaleSeconds: 30,
+  internalToken: null,
 };
 
 export interface LogLine {
