@@ -28,7 +28,14 @@ export function fileEvent(actor: ExecutionActor, input: EventInput, requestId: n
   if (input.type === 'command.heartbeat') return row?.eventId ?? 1;
   if (input.type === 'step.enter') return enteredId(actor, input);
 
-  const attempt = row === null ? input.attempt : attemptOf(input, row);
+  const attempt =
+    row === null
+      ? input.attempt
+      : attemptOf(
+          input,
+          row,
+          before.events.filter((event) => event.commandId === commandId),
+        );
   const isOutcome = TERMINAL_TYPES.has(input.type);
   const type = isOutcome ? OUTCOME_REPORTED : input.type;
   const draft = draftOf(actor, { ...input, type }, row, attempt);

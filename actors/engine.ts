@@ -50,6 +50,8 @@ export interface RunningEngine {
   readonly recovery: Recovery;
   readonly board: CommandBoard;
   readonly supervisor: Supervisor;
+  readonly limits: EngineLimits;
+  readonly flusher: Flusher;
   /** Heals what a crash left, then keeps looking. */
   start(): Promise<void>;
   /** No new work is taken; what was accepted is written. */
@@ -65,7 +67,6 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     playbook: async (catalogId) => (await catalog.playbook(catalogId)).playbook,
     actorsMax: settings.actorsMax,
     payloadBytesMax: settings.payloadBytesMax,
-    onInbox: (executionId, events) => recovery.onInbox(executionId, events),
   });
   const engine = supervisor.attach({
     ids,
@@ -87,6 +88,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     maxTurns: settings.flushMaxTurns,
     mailboxMax: settings.mailboxMax,
     holderOf: (name) => workers.holder(name),
+    onPoisoned: (executionId, error) => executions.endPoisoned(executionId, error),
     reserveIds: (count) => ids.reserve(count),
     onCommitted(actor, writing) {
       commands.onCommitted(actor, writing);
@@ -106,10 +108,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     supervisor,
     children,
     bus,
-    clock,
     log,
-    meter,
-    pendingRetrySeconds: settings.pendingRetrySeconds,
   });
   const executions = new Executions({
     store,
@@ -121,6 +120,8 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     engine,
     bus,
     nestingMax: settings.nestingMax,
+    log,
+    meter,
     keychain: ports.keychain ?? null,
   });
   const commands = new Commands({
@@ -148,6 +149,8 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     recovery,
     board,
     supervisor,
+    limits: settings.limits,
+    flusher,
     start: () => recovery.start(),
     async stop() {
       unsubscribe();

@@ -24,6 +24,9 @@ export type RefusalCode =
   | 'not_configured'
   | 'forbidden'
   | 'queue_unavailable'
+  | 'worker_unavailable'
+  | 'ack_timeout'
+  | 'enqueue_error'
   | 'pool_saturated'
   | 'db_unavailable'
   | 'shutting_down';

@@ -18,7 +18,7 @@ import {
 } from '../machines/execution/take-turn.ts';
 import type { Json } from '../machines/json.ts';
 import { externalise } from './externalise.ts';
-import type { CommandRow, EventRow, ExecutionRow, Ids, ResultRow } from './ports.ts';
+import type { BatchJob, BatchMove, BatchRow, CommandRow, EventRow, ExecutionRow, Ids, ResultRow } from './ports.ts';
 
 /** What every execution of a process shares. */
 export interface Engine {
@@ -40,6 +40,8 @@ export interface ExecutionActorParts {
   readonly snapshotThrough: number;
   /** False: the row is inserted by the next flush. */
   readonly isStored: boolean;
+  /** Events in the log that no turn has handled, oldest first. */
+  readonly inbox?: readonly LogEvent[];
 }
 
 /** What the flush under way will write for one execution. */
@@ -52,6 +54,33 @@ export interface Writing {
   /** Values of `results` by reference: a turn may read what it has stored itself. */
   readonly stored: Map<string, Json>;
   readonly abandoned: number[];
+  readonly batches: { readonly accepted: BatchRow[]; readonly moved: BatchMove[]; readonly jobs: BatchJob[] };
+  /** Inbox events that took their turn. */
+  handled: number;
+  /** An event that ended the run and was in the log before. */
+  terminal: LogEvent | null;
+}
+
+/** What can be told from a row without keeping it: is a later one a repeat? */
+export interface Trace {
+  readonly eventId: number;
+  readonly type: string;
+  readonly commandId: number | null;
+  readonly reportId: string | null;
+  readonly stale: boolean;
+  /** Left its command waiting for a child. */
+  readonly parks: boolean;
+}
+
+const TRACES_MAX = 256;
+
+export function traceOf({ eventId, type, commandId, reportId, stale, context }: LogEvent): Trace {
+  return { eventId, type, commandId, reportId, stale, parks: context['pending_callback'] === true };
+}
+
+/** Whether there is anything for a flush to write. */
+export function isWritten({ events, batches, handled }: Writing): boolean {
+  return events.length > 0 || handled > 0 || batches.accepted.length + batches.moved.length + batches.jobs.length > 0;
 }
 
 export class ExecutionActor {
@@ -64,14 +93,27 @@ export class ExecutionActor {
   snapshotThrough: number;
   turnsSinceSnapshot = 0;
   writing: Writing | null = null;
+  /**
+   * Events in the log that no turn has handled, oldest first. They take their turns before any other does, so that the
+   * state is what the log folds to in the order of causes.
+   */
+  inbox: LogEvent[];
   /** Steps entered or skipped so far, for the progress of the head. */
   readonly touched: Touched;
   readonly #engine: Engine;
+  /** `last_event_id` of the stored head; rows written behind the service's back come after it. */
+  #headAt: number;
+  /** The last rows of commands and reports this actor has written; it knows all from `#tracedFrom` on. */
+  readonly #traces: Trace[] = [];
+  #tracedFrom: number;
   /** Instant of the turn under way; never before the last one, whatever the clock says. */
   #at = '';
 
   constructor(parts: ExecutionActorParts, engine: Engine) {
-    this.row = parts.row;
+    this.inbox = [...(parts.inbox ?? [])];
+    this.#headAt = parts.row.lastEventId;
+    this.#tracedFrom = parts.row.lastEventId + 1;
+    this.row = { ...parts.row, lastEventId: Math.max(parts.row.lastEventId, this.inbox.at(-1)?.eventId ?? 0) };
     this.state = parts.state;
     this.plan = parts.plan;
     this.commands = parts.commands;
@@ -98,31 +140,56 @@ export class ExecutionActor {
     const at = isoOf(now);
     this.#at = at < this.#at ? this.#at : at;
     this.writing ??= {
-      expectedLastEventId: this.row.lastEventId,
+      expectedLastEventId: this.#headAt,
       events: [],
       issued: new Map(),
       changed: new Map(),
       results: [],
       stored: new Map(),
       abandoned: [],
+      batches: { accepted: [], moved: [], jobs: [] },
+      handled: 0,
+      terminal: null,
     };
     return this.writing;
   }
 
+  /** After the commit: the log and this actor agree. */
+  settle(): void {
+    for (const event of this.writing?.events ?? [])
+      if (event.commandId !== null || event.reportId !== null) this.#traces.push(traceOf(event));
+    const excess = this.#traces.length - TRACES_MAX;
+    if (excess > 0) this.#tracedFrom = (this.#traces.splice(0, excess).at(-1)?.eventId ?? 0) + 1;
+    this.isStored = true;
+    this.writing = null;
+    this.#headAt = this.row.lastEventId;
+  }
+
+  /**
+   * What was written after that event, also by the flush under way; null when this actor does not remember as far back.
+   * Closes the gap between a look at the store and the flush.
+   */
+  writtenSince(eventId: number): readonly Trace[] | null {
+    if (eventId + 1 < this.#tracedFrom) return null;
+    const fresh = (this.writing?.events ?? []).map(traceOf);
+    return [...this.#traces.filter((trace) => trace.eventId > eventId), ...fresh];
+  }
+
   /** Appends an inbox event and takes its turn. */
-  deliver(draft: EventDraft): { readonly event: LogEvent; readonly turn: Turn } {
+  deliver(draft: EventDraft, copied: readonly EventDraft[] = []): { readonly event: LogEvent; readonly turn: Turn } {
     const event = this.append(draft);
-    return { event, turn: this.take(event) };
+    return { event, turn: this.take(event, copied) };
   }
 
   /** Takes the turn of an inbox event that was appended already. */
-  take(event: LogEvent): Turn {
+  take(event: LogEvent, copied: readonly EventDraft[] = []): Turn {
     const writing = this.#openWriting();
     const turn = takeTurn(this.state, event, {
       plan: this.plan,
       identity: this.row,
       limits: this.#engine.limits,
       at: this.#at,
+      copied,
       nextEventId: () => this.#nextEventId(),
       newId: () => this.#engine.ids.next(),
       isPending: (commandId) => this.commands.get(commandId)?.status === 'PENDING',
@@ -144,6 +211,25 @@ export class ExecutionActor {
     return event;
   }
 
+  /** Appends an event whose turn comes later. */
+  file(draft: EventDraft): LogEvent {
+    const event = this.append(draft);
+    this.inbox.push(event);
+    return event;
+  }
+
+  /** Folds an event that is in the log and decides nothing. */
+  absorb(event: LogEvent): void {
+    absorbEvent(this.state, event);
+  }
+
+  /** Appends a decision that was made for `cause` outside of the chart. */
+  decide(cause: LogEvent, draft: EventDraft): LogEvent {
+    const event = completeDraft(draft, this.#nextEventId(), cause.eventId, this.#at);
+    this.#openWriting().events.push(this.#rowOf(event));
+    return event;
+  }
+
   /** Appends an event that no chart folds: claims, starts, late and stale reports, information. */
   append(draft: EventDraft): LogEvent {
     const eventId = this.#nextEventId();
@@ -160,6 +246,25 @@ export class ExecutionActor {
     else this.commands.delete(row.commandId);
     if (writing.issued.has(row.commandId)) writing.issued.set(row.commandId, row);
     else writing.changed.set(row.commandId, row);
+  }
+
+  /** Writes the row of a batch with this flush. */
+  acceptBatch(row: BatchRow): void {
+    this.#openWriting().batches.accepted.push(row);
+  }
+
+  /** Moves a batch on with this flush. */
+  moveBatch(move: BatchMove): void {
+    const { requestId, executionId, from, state, errorCode, message, commandsGenerated } = move;
+    const { deadlineAt, queueWaitMs, timings } = move;
+    const times = { deadlineAt, queueWaitMs, timings };
+    const { moved } = this.#openWriting().batches;
+    moved.push({ requestId, executionId, from, state, errorCode, message, commandsGenerated, ...times });
+  }
+
+  /** Puts a job into the queue with this flush. */
+  enqueue(job: BatchJob): void {
+    this.#openWriting().batches.jobs.push(job);
   }
 
   /** Stores a value apart from the log, in the same transaction, when it is larger than the limit. */
@@ -253,7 +358,7 @@ export class ExecutionActor {
 
   /** Rows that follow from what the turn decided: cancelled commands, parked waits given up. */
   #projectDecision(event: LogEvent): void {
-    if (event.type === 'step.enter' || event.type === 'step.skipped')
+    if (event.type === 'step.enter' || event.type === 'step.skipped' || event.type === 'step.exit')
       touch(this.touched, this.plan.graph, event.nodeName);
     if (event.type === 'command.cancelled' && event.commandId !== null) {
       const row = this.commands.get(event.commandId);

@@ -11,14 +11,19 @@ import { NeedPayload } from '../machines/playbook/values.ts';
 import type { Claimant, CommandBoard } from './board.ts';
 import { suits } from './board.ts';
 import { DomainError } from './errors.ts';
-import type { ExecutionActor, Writing } from './execution-actor.ts';
+import { type ExecutionActor, isWritten, type Writing } from './execution-actor.ts';
 import { grantCommand, grantedCommand } from './grant.ts';
+import { drainInbox } from './inbox.ts';
+import { type Fence, LeaseLostError } from './lease.ts';
 import {
   type Clock,
   type CommandHint,
   type CommandRow,
+  type CommitPhase,
+  DuplicateKeyError,
   type Log,
   type Meter,
+  RefusedWriteError,
   StaleError,
   type Store,
   UnavailableError,
@@ -32,19 +37,39 @@ export interface Job<T> {
   readonly executionId: number;
   /** Makes the execution itself (a start); otherwise it is hydrated. */
   readonly create?: () => ExecutionActor;
+  /**
+   * Events that wait in the execution's inbox take their turns first; `leave` is for jobs that take no turn themselves.
+   */
+  readonly inbox?: 'drain' | 'leave';
+  /** Hears how long the flush took that wrote this job. */
+  readonly measure?: (times: FlushTimes) => void;
   /** Takes its place in the answer of this claimant: new commands are offered to it first. */
   readonly claimant?: Claimant | null;
+  /** The lease this job is done under; it is refused with LeaseLostError when that is lost. */
+  readonly fence?: Fence;
   /** Synchronous. A DomainError refuses the job and must be thrown before anything is written. */
   apply(actor: ExecutionActor): T;
+}
+
+/** Milliseconds of one monotonic clock; every part lies inside `totalMs`, except `waitMs`, which lies before it. */
+export interface FlushTimes {
+  /** From submitting to the begin of the flush. */
+  readonly waitMs: number;
+  readonly totalMs: number;
+  readonly loadMs: number;
+  readonly phases: Readonly<Partial<Record<CommitPhase, number>>>;
 }
 
 interface Queued {
   readonly job: Job<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
+  readonly since: number;
   tries: number;
   /** Goes in a flush of its own. */
   isAlone: boolean;
+  /** Was answered; it is not tried again. */
+  isSettled: boolean;
 }
 
 interface Grant {
@@ -67,6 +92,8 @@ export interface FlusherParts {
   holderOf(workerId: string): Promise<ClaimHolder | null>;
   /** Turns ask for ids synchronously. */
   reserveIds(count: number): Promise<void>;
+  /** An event keeps failing its execution; it has to be ended (api 4.1). */
+  onPoisoned(executionId: number, error: unknown): void;
   /** After a commit, once per execution that was written. */
   onCommitted(actor: ExecutionActor, writing: Writing): void;
   /** Commands left without a worker; announced on the bus. */
@@ -90,6 +117,8 @@ export class Flusher {
   readonly #mailbox = new Map<number, number>();
   #underWay = 0;
   #isScheduled = false;
+  /** Hints were passed over because their execution was in another flush. */
+  #hasSkipped = false;
   #isStopped = false;
   readonly #idle: (() => void)[] = [];
 
@@ -109,8 +138,8 @@ export class Flusher {
     this.#mailbox.set(job.executionId, waiting + 1);
     return new Promise<T>((resolve, reject) => {
       // The queue holds jobs of all kinds; each resolves with what its own apply returned.
-      const queued = { job, resolve: resolve as (value: unknown) => void, reject, tries: 0, isAlone: false };
-      this.#queue.push(queued);
+      const answer = { resolve: resolve as (value: unknown) => void, reject };
+      this.#queue.push({ job, ...answer, since: performance.now(), tries: 0, isAlone: false, isSettled: false });
       this.#schedule();
     });
   }
@@ -192,32 +221,46 @@ export class Flusher {
     const actors = new Map<number, ExecutionActor>();
     const grants: Grant[] = [];
     let done: readonly { readonly queued: Queued; readonly value: unknown }[] = [];
+    const hints = new Set(this.#takeHints(served, held));
     try {
-      const hints = this.#takeHints(served, held);
-      await supervisor.hydrateAll([
+      const loaded = await supervisor.hydrateAll([
         ...batch.filter(({ job }) => job.create === undefined).map(({ job }) => job.executionId),
-        ...hints.map(({ hint }) => hint.executionId),
+        ...[...hints].map(({ hint }) => hint.executionId),
       ]);
-      const holders = await this.#holdersOf(hints);
-      await this.#parts.reserveIds(IDS_PER_FLUSH + IDS_PER_TURN * batch.length);
-      done = await this.#applyAll(batch, actors);
-      this.#grantHints(hints, holders, actors, grants);
+      const loadMs = performance.now() - started;
+      const holders = await this.#holdersOf(hints, loaded);
+      let turns = batch.length;
+      for (const executionId of held) turns += loaded.get(executionId)?.inbox.length ?? 0;
+      await this.#parts.reserveIds(IDS_PER_FLUSH + IDS_PER_TURN * turns);
+      done = await this.#applyAll(batch, loaded, actors);
+      this.#grantHints(hints, holders, loaded, actors, grants);
       this.#offerNew(batch, served, actors, grants);
-      const written = [...actors.values()].filter((actor) => (actor.writing?.events.length ?? 0) > 0);
+      const written = [...actors.values()].filter((actor) => actor.writing !== null && isWritten(actor.writing));
       for (const actor of written) projectHead(actor);
       if (written.length > 0) {
-        await store.commit(flushOf(written));
+        const phases: Partial<Record<CommitPhase, number>> = {};
+        const measured = done.filter(({ queued }) => queued.job.measure !== undefined);
+        const onPhase = (phase: CommitPhase, ms: number) => {
+          phases[phase] = (phases[phase] ?? 0) + ms;
+        };
+        await store.commit({ ...flushOf(written), ...fencesOf(done) }, measured.length === 0 ? undefined : onPhase);
+        const totalMs = performance.now() - started;
+        for (const { queued } of measured)
+          queued.job.measure?.({ waitMs: started - queued.since, totalMs, loadMs, phases });
         meter.observe('svc_flush_seconds', (performance.now() - started) / 1000);
         meter.observe('svc_flush_turns', batch.length);
       }
     } catch (error) {
       for (const executionId of held) supervisor.evict(executionId);
-      for (const { claimant, hint } of grants) {
+      for (const { claimant, hint } of [...grants, ...hints]) {
         claimant.room += 1;
         board.post(hint);
-        this.#claimants.add(claimant);
       }
-      for (const claimant of served) this.#claimants.add(claimant);
+      for (const claimant of new Set([...served, ...grants.map((grant) => grant.claimant)])) {
+        // While the database is away they wait for a hint or the poll: asking at once would ask without end.
+        if (error instanceof UnavailableError) claimant.onGranted();
+        else this.#claimants.add(claimant);
+      }
       this.#release(held);
       this.#failed(batch, done, error);
       return;
@@ -232,6 +275,7 @@ export class Flusher {
   /** Jobs in order. One that is refused, or whose execution is defective, leaves the others alone. */
   async #applyAll(
     batch: readonly Queued[],
+    loaded: ReadonlyMap<number, ExecutionActor>,
     actors: Map<number, ExecutionActor>,
   ): Promise<readonly { readonly queued: Queued; readonly value: unknown }[]> {
     const { supervisor, clock } = this.#parts;
@@ -241,7 +285,7 @@ export class Flusher {
     for (const queued of batch) {
       const { job } = queued;
       if (broken.has(job.executionId)) continue;
-      const actor = actors.get(job.executionId) ?? job.create?.() ?? supervisor.live(job.executionId);
+      const actor = actors.get(job.executionId) ?? job.create?.() ?? loaded.get(job.executionId) ?? null;
       if (actor === null) {
         this.#settle(queued, () =>
           queued.reject(new DomainError('not_found', `Execution ${job.executionId} not found`)),
@@ -250,6 +294,7 @@ export class Flusher {
       }
       try {
         actor.open(now);
+        if (job.inbox !== 'leave') drainInbox(actor);
         const value = job.apply(actor);
         actors.set(job.executionId, actor);
         done.push({ queued, value });
@@ -294,11 +339,12 @@ export class Flusher {
       error: errorText(error),
     });
     this.#settle(culprit, () => culprit.reject(error));
+    this.#parts.onPoisoned(culprit.job.executionId, error);
     this.#requeue(own.filter((queued) => queued !== culprit));
   }
 
   #requeue(own: readonly Queued[]): void {
-    this.#queue.unshift(...own);
+    this.#queue.unshift(...own.filter((queued) => !queued.isSettled));
     this.#schedule();
   }
 
@@ -312,8 +358,9 @@ export class Flusher {
     for (const claimant of served) {
       for (const hint of board.take(claimant)) {
         if (this.#busy.has(hint.executionId) && !held.has(hint.executionId)) {
-          // Skipped, not waited for; it is on the board again for the next flush.
+          // Skipped, not waited for; it is served again when the flush that holds it is through.
           queueMicrotask(() => board.post(hint));
+          this.#hasSkipped = true;
           continue;
         }
         this.#busy.add(hint.executionId);
@@ -325,11 +372,14 @@ export class Flusher {
     return taken;
   }
 
-  async #holdersOf(hints: readonly { readonly hint: CommandHint }[]): Promise<ReadonlyMap<string, ClaimHolder | null>> {
-    const { supervisor, holderOf } = this.#parts;
+  async #holdersOf(
+    hints: Iterable<{ readonly hint: CommandHint }>,
+    loaded: ReadonlyMap<number, ExecutionActor>,
+  ): Promise<ReadonlyMap<string, ClaimHolder | null>> {
+    const { holderOf } = this.#parts;
     const names = new Set<string>();
     for (const { hint } of hints) {
-      const holder = supervisor.live(hint.executionId)?.commands.get(hint.commandId)?.workerId ?? null;
+      const holder = loaded.get(hint.executionId)?.commands.get(hint.commandId)?.workerId ?? null;
       if (holder !== null) names.add(holder);
     }
     const holders = new Map<string, ClaimHolder | null>();
@@ -338,18 +388,28 @@ export class Flusher {
   }
 
   #grantHints(
-    hints: readonly { readonly claimant: Claimant; readonly hint: CommandHint }[],
+    hints: Set<{ readonly claimant: Claimant; readonly hint: CommandHint }>,
     holders: ReadonlyMap<string, ClaimHolder | null>,
+    loaded: ReadonlyMap<number, ExecutionActor>,
     actors: Map<number, ExecutionActor>,
     grants: Grant[],
   ): void {
-    const { supervisor, clock } = this.#parts;
-    const now = clock.now();
-    for (const { claimant, hint } of hints) {
-      const actor = actors.get(hint.executionId) ?? supervisor.live(hint.executionId);
+    const now = this.#parts.clock.now();
+    for (const taken of hints) {
+      const { claimant, hint } = taken;
+      // From here on its room is accounted for.
+      hints.delete(taken);
+      const actor = actors.get(hint.executionId) ?? loaded.get(hint.executionId);
       const row = actor?.commands.get(hint.commandId);
-      if (actor === null || row === undefined || row.parkedOn !== null) {
+      if (actor === undefined || row === undefined || row.parkedOn !== null) {
         claimant.room += 1;
+        if (row === undefined) this.#lookAgain(hint);
+        continue;
+      }
+      if (actor.inbox.length > 0) {
+        // What waits may settle this very command.
+        claimant.room += 1;
+        this.#afterInbox(hint);
         continue;
       }
       actor.open(now);
@@ -360,6 +420,33 @@ export class Flusher {
       else grants.push({ claimant, command, hint });
       if ((actor.writing?.events.length ?? 0) > 0) actors.set(hint.executionId, actor);
     }
+  }
+
+  /** Another process may have issued the command: a live execution of this one has not heard of it. */
+  #lookAgain(hint: CommandHint): void {
+    const { store, supervisor, board } = this.#parts;
+    store.command(hint.commandId).then(
+      (row) => {
+        if (row === null || row.completedAt !== null || row.parkedOn !== null) return;
+        supervisor.evict(hint.executionId);
+        board.post(hint);
+        this.#serveWaiters([hint]);
+      },
+      // A sweep finds it.
+      () => {},
+    );
+  }
+
+  /** The command is offered again when the inbox of its execution is handled; should that fail, a sweep finds both. */
+  #afterInbox(hint: CommandHint): void {
+    this.submit({ executionId: hint.executionId, apply: (actor) => actor.commands.has(hint.commandId) }).then(
+      (isOpen) => {
+        if (!isOpen) return;
+        this.#parts.board.post(hint);
+        this.#serveWaiters([hint]);
+      },
+      () => {},
+    );
   }
 
   /** Commands issued by these very turns: to whoever reported or is served here, then to who waits, else on the board. */
@@ -423,13 +510,12 @@ export class Flusher {
       for (const issued of writing.issued.values()) {
         if (actor.commands.get(issued.commandId)?.status === 'PENDING') pending.push(hintOf(issued));
       }
-      const wrote = writing.events.length > 0;
-      if (wrote && actor.turnsSinceSnapshot >= 64) {
+      const wrote = isWritten(writing);
+      if (wrote && actor.turnsSinceSnapshot >= 64 && actor.inbox.length === 0) {
         actor.turnsSinceSnapshot = 0;
         actor.snapshotThrough = actor.row.lastEventId;
       }
-      actor.isStored = true;
-      actor.writing = null;
+      actor.settle();
       supervisor.keep(actor);
       if (wrote) onCommitted(actor, writing);
     }
@@ -445,8 +531,7 @@ export class Flusher {
     const { board } = this.#parts;
     for (const hint of hints) {
       const claimant = board.takeWaiter(hint);
-      if (claimant === null) return;
-      this.serve(claimant);
+      if (claimant !== null) this.serve(claimant);
     }
   }
 
@@ -458,19 +543,28 @@ export class Flusher {
       return;
     }
     meter.count('svc_flush_retries_total');
+    if (error instanceof LeaseLostError) {
+      // Only what was done under the lease is refused; the others did nothing wrong.
+      for (const queued of open) if (queued.job.fence) this.#settle(queued, () => queued.reject(error));
+      this.#requeue(open.filter((queued) => !queued.job.fence));
+      return;
+    }
     const isConflict = error instanceof StaleError;
+    // A key that is taken is no defect: whoever asked looks for the execution that has it.
+    const isRefusal = error instanceof RefusedWriteError || error instanceof DuplicateKeyError;
     const executions = new Set(open.map(({ job }) => job.executionId));
     const again: Queued[] = [];
     for (const queued of open) {
       queued.tries += 1;
-      const isOver = queued.tries >= (isConflict ? TRIES_MAX : DEFECT_TRIES);
+      const isOver = isRefusal ? executions.size === 1 : queued.tries >= (isConflict ? TRIES_MAX : DEFECT_TRIES);
       // A refused write (a constraint, a bad value) is one execution's; alone, it shows whose.
-      if (!isConflict && executions.size === 1 && isOver) {
+      if (!isConflict && !isRefusal && executions.size === 1 && isOver) {
         log.error('a flush was refused by the database', {
           execution_id: queued.job.executionId,
           error: errorText(error),
         });
         meter.count('svc_engine_poisoned_total');
+        this.#parts.onPoisoned(queued.job.executionId, error);
       }
       if (isOver && (isConflict || executions.size === 1)) {
         this.#settle(queued, () => queued.reject(error));
@@ -484,15 +578,26 @@ export class Flusher {
 
   #release(held: ReadonlySet<number>): void {
     for (const executionId of held) this.#busy.delete(executionId);
+    if (!this.#hasSkipped) return;
+    this.#hasSkipped = false;
+    for (const claimant of this.#parts.board.takeServable()) this.serve(claimant);
   }
 
   #settle(queued: Queued, answer: () => void): void {
+    if (queued.isSettled) return;
+    queued.isSettled = true;
     const { executionId } = queued.job;
     const left = (this.#mailbox.get(executionId) ?? 1) - 1;
     if (left > 0) this.#mailbox.set(executionId, left);
     else this.#mailbox.delete(executionId);
     answer();
   }
+}
+
+function fencesOf(done: readonly { readonly queued: Queued }[]): { readonly fences?: readonly Fence[] } {
+  const fences = new Map<string, Fence>();
+  for (const { queued } of done) if (queued.job.fence) fences.set(queued.job.fence.name, queued.job.fence);
+  return fences.size === 0 ? {} : { fences: [...fences.values()] };
 }
 
 function hintOf(row: {

@@ -19,25 +19,26 @@ import { foldOrder } from '../machines/replay.ts';
 import { type Engine, ExecutionActor } from './execution-actor.ts';
 import type { Store, StoredExecution } from './ports.ts';
 
-export interface Hydrated {
-  readonly actor: ExecutionActor;
-  /** Events in the log that no turn has handled, in order. */
-  readonly inbox: readonly LogEvent[];
-}
-
-export async function hydrate(stored: StoredExecution, plan: Plan, store: Store, engine: Engine): Promise<Hydrated> {
+/** Events in the log that no turn has handled wait in the actor's inbox. */
+export async function hydrate(
+  stored: StoredExecution,
+  plan: Plan,
+  store: Store,
+  engine: Engine,
+): Promise<ExecutionActor> {
   const { row } = stored;
   const snapshot = stored.snapshot?.machineVersion === EXECUTION_MACHINE_VERSION ? stored.snapshot : null;
   const state = snapshot === null ? newExecution() : restoreExecution(snapshot.value, runFrom(snapshot.context['run']));
   const through = snapshot?.throughEventId ?? 0;
   const tail =
     stored.snapshot !== null && snapshot === null
-      ? await store.events(row.executionId, numbers(1, row.lastEventId))
+      ? await store.events(row.executionId, numbers(1, Math.max(row.lastEventId, stored.tail.at(-1)?.eventId ?? 0)))
       : stored.tail.filter((event) => event.eventId > through);
   const handled = tail.filter((event) => event.causeId <= row.handledThrough);
   for (const event of foldOrder(handled)) absorbEvent(state, event);
   await readMaterials(state, row.executionId, store);
-  const actor = new ExecutionActor(
+  const isInbox = (event: LogEvent) => event.causeId > row.handledThrough && event.causeId === event.eventId;
+  return new ExecutionActor(
     {
       row,
       state,
@@ -45,17 +46,18 @@ export async function hydrate(stored: StoredExecution, plan: Plan, store: Store,
       commands: new Map(stored.openCommands.map((command) => [command.commandId, command])),
       snapshotThrough: through,
       isStored: true,
+      inbox: tail.filter(isInbox),
     },
     engine,
   );
-  return {
-    actor,
-    inbox: tail.filter((event) => event.causeId > row.handledThrough && event.causeId === event.eventId),
-  };
 }
 
 /** Reads what the run points at and the folded tail did not bring. */
-async function readMaterials(state: ExecutionState, executionId: number, store: Store): Promise<void> {
+export async function readMaterials(
+  state: ExecutionState,
+  executionId: number,
+  store: Pick<Store, 'events' | 'iterations'>,
+): Promise<void> {
   const run = runOf(state);
   const loops = run.active.filter((step) => run.steps[step]?.loop !== null && run.steps[step]?.loop !== undefined);
   const wanted = new Set(state.materials.missing(run));

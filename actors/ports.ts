@@ -7,6 +7,7 @@
  */
 import type { EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
+import type { Fence } from './lease.ts';
 
 /** The database's clock: every instant that decides anything comes from here. Milliseconds since the epoch. */
 export interface Clock {
@@ -193,16 +194,75 @@ export interface ResultRow {
   readonly expiresAt: string | null;
 }
 
+export type BatchState = 'accepted' | 'processing' | 'completed' | 'failed';
+
+/** A row of `core.batch_request`: what was accepted for an execution, and how far its handling is. */
+export interface BatchRow {
+  readonly requestId: number;
+  readonly executionId: number;
+  readonly idempotencyKey: string | null;
+  /** SHA-256 of the canonical body, hex. */
+  readonly bodyHash: string;
+  readonly state: BatchState;
+  /** Set exactly when the state is `failed`. */
+  readonly errorCode: string | null;
+  readonly message: string | null;
+  /** One per item, in order; a repeated item names its first occurrence. */
+  readonly eventIds: readonly number[];
+  readonly eventCount: number;
+  readonly commandsGenerated: number;
+  readonly workerId: string | null;
+  /** End of the present attempt at processing; null before the first. */
+  readonly deadlineAt: string | null;
+  readonly queueWaitMs: number | null;
+  readonly timings: JsonMap | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+/** The mutable columns of a batch, all of them; refused (`batch_moved`) unless its state still is `from`. */
+export type BatchMove = Pick<
+  BatchRow,
+  | 'requestId'
+  | 'executionId'
+  | 'state'
+  | 'errorCode'
+  | 'message'
+  | 'commandsGenerated'
+  | 'deadlineAt'
+  | 'queueWaitMs'
+  | 'timings'
+> & { readonly from: BatchState };
+
+/** What the queue carries: enough to find the batch. */
+export interface BatchJob {
+  readonly requestId: number;
+  readonly executionId: number;
+}
+
+export interface BatchWrites {
+  readonly accepted: readonly BatchRow[];
+  readonly moved: readonly BatchMove[];
+  /** Enqueued in the same transaction. */
+  readonly jobs: readonly BatchJob[];
+}
+
 /** One transaction. Locks are taken in the given (ascending) order before anything is written. */
 export interface Flush {
   readonly locks: readonly number[];
+  /** Leases under which some of this was decided; one that is lost refuses the whole flush (LeaseLostError). */
+  readonly fences?: readonly Fence[];
   readonly started: readonly ExecutionRow[];
   readonly events: readonly EventRow[];
   readonly issued: readonly CommandRow[];
   readonly commands: readonly CommandChange[];
   readonly heads: readonly HeadChange[];
   readonly results: readonly ResultRow[];
+  readonly batches: BatchWrites;
 }
+
+/** Parts of a commit, for those who publish how long things took: locks, events, command rows, heads, the commit itself. */
+export type CommitPhase = 'lock' | 'append' | 'issue' | 'save' | 'commit';
 
 export interface StoredExecution {
   readonly row: ExecutionRow;
@@ -223,8 +283,8 @@ export interface CommandHint {
 }
 
 export interface Store {
-  /** Commits a flush. Throws StaleError (nothing written), UnavailableError (outcome unknown) or what the database refused. */
-  commit(flush: Flush): Promise<void>;
+  /** Commits a flush. Throws StaleError or LeaseLostError (nothing written), UnavailableError (outcome unknown) or what the database refused. */
+  commit(flush: Flush, onPhase?: (phase: CommitPhase, ms: number) => void): Promise<void>;
   load(executionIds: readonly number[]): Promise<ReadonlyMap<number, StoredExecution>>;
   /** Chosen rows of one log, by event id. */
   events(executionId: number, eventIds: readonly number[]): Promise<readonly LogEvent[]>;
@@ -271,6 +331,47 @@ export interface Store {
   payload(ref: string): Promise<Json | undefined>;
 }
 
+/** What intake has to know of an execution's log to file a batch, read in one look. */
+export interface FiledBefore {
+  readonly commands: readonly CommandRow[];
+  /** Claims and reports of those commands that are not stale, by event id. */
+  readonly events: readonly LogEvent[];
+  /** Rows of those report ids. */
+  readonly reported: readonly LogEvent[];
+  /** The log's last event at that moment. */
+  readonly lastEventId: number;
+}
+
+/** Rows of `core.batch_request`; written by `Store.commit` only. */
+export interface BatchStore {
+  find(requestIds: readonly number[]): Promise<readonly BatchRow[]>;
+  byKey(executionId: number, key: string): Promise<BatchRow | null>;
+  /** Accepted and not finished. */
+  depth(): Promise<number>;
+  /** Unfinished batches of one execution, in order of their markers. */
+  openOf(executionId: number): Promise<readonly BatchRow[]>;
+  /** Accepted ones that have waited for `seconds`, and those whose deadline passed as long ago; oldest first. */
+  stranded(seconds: number, limit: number): Promise<readonly BatchJob[]>;
+  filedBefore(executionId: number, commandIds: readonly number[], reportIds: readonly string[]): Promise<FiledBefore>;
+  /** Commands issued because of these events, and the cause of the terminal event (null while there is none). */
+  effectsOf(executionId: number, eventIds: readonly number[]): Promise<{ issued: number; endedBy: number | null }>;
+  /** Processors of all processes that said so lately. */
+  liveProcessors(): Promise<number>;
+  announceProcessor(holder: string, seconds: number): Promise<void>;
+  withdrawProcessor(holder: string): Promise<void>;
+}
+
+/** The queue of batches to process. Jobs come in by `Store.commit`; one may come twice. */
+export interface BatchJobs {
+  /** Calls `handle` for each job, `concurrency` at a time; one that rejects is delivered again later. */
+  work(concurrency: number, handle: (job: BatchJob) => Promise<void>): Promise<void>;
+  /** Puts jobs in outside of a commit: what was stranded. */
+  enqueue(jobs: readonly BatchJob[]): Promise<void>;
+  /** There may be a job. */
+  wake(): void;
+  state(): 'ok' | 'degraded' | 'down';
+}
+
 /** Another process appended to these executions; reload and try again. */
 export class StaleError extends Error {
   override readonly name = 'StaleError';
@@ -289,6 +390,17 @@ export class DuplicateKeyError extends Error {
   constructor(executionId: number | null, options?: ErrorOptions) {
     super('an execution with this idempotency key exists', options);
     this.executionId = executionId;
+  }
+}
+
+/** A write of one execution that will not succeed as it is; nothing of the flush was written. */
+export class RefusedWriteError extends Error {
+  override readonly name = 'RefusedWriteError';
+  /** The batch's key is taken; the batch is not in the state it was read in; its job was not accepted. */
+  readonly reason: 'batch_key' | 'batch_moved' | 'enqueue';
+  constructor(reason: RefusedWriteError['reason'], options?: ErrorOptions) {
+    super('a write was refused', options);
+    this.reason = reason;
   }
 }
 

@@ -1,12 +1,15 @@
 /** What follows from a turn for the rows: the head of the execution, and all writings of a flush as one transaction. */
-import { TERMINAL_TYPES } from '../machines/events.ts';
+import { type LogEvent, TERMINAL_TYPES } from '../machines/events.ts';
 import { EXECUTION_MACHINE_VERSION } from '../machines/execution/machine.ts';
 import { progressOf } from '../machines/execution/progress.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import { isMap } from '../machines/json.ts';
-import type { ExecutionActor } from './execution-actor.ts';
+import type { ExecutionActor, Writing } from './execution-actor.ts';
 import type {
+  BatchJob,
+  BatchMove,
+  BatchRow,
   CommandChange,
   CommandRow,
   EventRow,
@@ -23,15 +26,16 @@ const SNAPSHOT_EVERY = 64;
 /** Brings the head up to date with what was written; idempotent within a flush. */
 export function projectHead(actor: ExecutionActor): void {
   const { writing } = actor;
-  const last = writing?.events.at(-1);
-  if (writing === null || last === undefined) return;
+  if (writing === null) return;
   const wasRunning = actor.row.status === 'running';
-  const terminal = wasRunning ? writing.events.find((event) => TERMINAL_TYPES.has(event.type)) : undefined;
+  const terminal = wasRunning ? (terminalOf(writing) ?? undefined) : undefined;
+  // An ended run handles nothing any more.
+  if (!wasRunning || terminal !== undefined) actor.inbox = [];
+  const last = writing.events.at(-1);
   const moved: ExecutionRow = {
     ...actor.row,
-    handledThrough: last.eventId,
-    lastEventType: last.type,
-    lastNodeName: last.nodeName,
+    handledThrough: (actor.inbox[0]?.eventId ?? actor.row.lastEventId + 1) - 1,
+    ...(last === undefined ? {} : { lastEventType: last.type, lastNodeName: last.nodeName }),
   };
   if (!wasRunning) {
     actor.row = moved;
@@ -52,8 +56,13 @@ export function projectHead(actor: ExecutionActor): void {
   };
 }
 
+/** The event that ends the run with this flush. */
+function terminalOf(writing: Writing): LogEvent | null {
+  return writing.terminal ?? writing.events.find((event) => TERMINAL_TYPES.has(event.type)) ?? null;
+}
+
 function endOf(
-  event: EventRow,
+  event: LogEvent,
 ): Pick<ExecutionRow, 'status' | 'result' | 'resultRef' | 'error' | 'errorDetail' | 'endTime'> {
   const { context } = event;
   if (event.type === 'execution.cancelled') {
@@ -91,6 +100,9 @@ export function flushOf(actors: readonly ExecutionActor[]): Flush {
   const commands: CommandChange[] = [];
   const heads: HeadChange[] = [];
   const results: ResultRow[] = [];
+  const accepted: BatchRow[] = [];
+  const moved: BatchMove[] = [];
+  const jobs: BatchJob[] = [];
   for (const actor of actors) {
     const { writing } = actor;
     if (writing === null) continue;
@@ -98,6 +110,9 @@ export function flushOf(actors: readonly ExecutionActor[]): Flush {
     issued.push(...writing.issued.values());
     commands.push(...writing.changed.values());
     results.push(...writing.results);
+    accepted.push(...writing.batches.accepted);
+    moved.push(...writing.batches.moved);
+    jobs.push(...writing.batches.jobs);
     if (actor.isStored) heads.push(headOf(actor, writing.expectedLastEventId));
     else started.push(actor.row);
   }
@@ -109,13 +124,13 @@ export function flushOf(actors: readonly ExecutionActor[]): Flush {
     commands,
     heads,
     results,
+    batches: { accepted, moved, jobs },
   };
 }
 
 function headOf(actor: ExecutionActor, expectedLastEventId: number): HeadChange {
   const { row } = actor;
-  const endsNow =
-    row.endTime !== null && actor.writing?.events.some((event) => TERMINAL_TYPES.has(event.type)) === true;
+  const endsNow = row.endTime !== null && actor.writing !== null && terminalOf(actor.writing) !== null;
   const isLate = row.status !== 'running' && !endsNow;
   return {
     executionId: row.executionId,
@@ -141,7 +156,10 @@ function headOf(actor: ExecutionActor, expectedLastEventId: number): HeadChange 
             endTime: row.endTime,
           }
         : null,
-    snapshot: isLate || endsNow || actor.turnsSinceSnapshot < SNAPSHOT_EVERY ? null : snapshotOf(actor),
+    snapshot:
+      isLate || endsNow || actor.inbox.length > 0 || actor.turnsSinceSnapshot < SNAPSHOT_EVERY
+        ? null
+        : snapshotOf(actor),
   };
 }
 

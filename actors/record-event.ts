@@ -14,6 +14,7 @@ import { isMap, type Json, type JsonMap } from '../machines/json.ts';
 import { DomainError } from './errors.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import { metaOf } from './grant.ts';
+import { handleEvent, isParking } from './inbox.ts';
 import type { CommandRow } from './ports.ts';
 import { endsNow, familyOf, type Known } from './report.ts';
 import type { EventInput, EventReceipt } from './services.ts';
@@ -28,7 +29,8 @@ const RESERVED: ReadonlySet<string> = new Set([
   'step.skipped',
 ]);
 
-const STATUS: Readonly<Record<string, EventStatus>> = {
+/** Types of a command's own rows, with the status each has by default. */
+export const STATUS: Readonly<Record<string, EventStatus>> = {
   'call.done': 'completed',
   'call.error': 'failed',
   'command.completed': 'completed',
@@ -41,9 +43,13 @@ const STATUS: Readonly<Record<string, EventStatus>> = {
   'execution.cancelled': 'cancelled',
 };
 
+export function isReserved(type: string): boolean {
+  return RESERVED.has(type) || type.startsWith('workflow.') || type.startsWith('batch.');
+}
+
 /** Types that only the server writes are refused before anything is looked up. */
 export function refuseReserved(type: string): void {
-  if (RESERVED.has(type) || type.startsWith('workflow.') || type.startsWith('batch.')) {
+  if (isReserved(type)) {
     throw new DomainError('validation_error', `body.event_type: '${type}' is written by the server`, {
       errors: [`body.event_type: '${type}' is written by the server`],
     });
@@ -61,7 +67,7 @@ export function recordEvent(actor: ExecutionActor, input: EventInput, known: Kno
   if (input.type === 'step.enter') return receipt(actor, enteredId(actor, input), { duplicate: true });
   if (TERMINAL_TYPES.has(input.type)) return recordOutcome(actor, input);
   const isEnded = (endsNow(actor) ?? actor.row.status) !== 'running';
-  const attempt = row === null ? input.attempt : attemptOf(input, row);
+  const attempt = row === null ? input.attempt : attemptOf(input, row, known.events);
   const isStale = row !== null && attempt !== null && attempt < row.attempt;
   const twin = known.events.find((event) => familyOf(event.type) === familyOf(input.type) && input.type in STATUS);
   if (row !== null && !isStale && twin !== undefined) return receipt(actor, twin.eventId, { duplicate: true });
@@ -77,66 +83,35 @@ export function recordEvent(actor: ExecutionActor, input: EventInput, known: Kno
     return receipt(actor, event.eventId, { late: true });
   }
   if (open === undefined || !(input.type in STATUS)) return receipt(actor, actor.append(draft).eventId, {});
-  return recordProgress(actor, open, draft, input);
+  return recordProgress(actor, open, draft);
 }
 
-function recordProgress(actor: ExecutionActor, row: CommandRow, draft: EventDraft, input: EventInput): EventReceipt {
-  switch (input.type) {
-    case 'command.started': {
-      const event = actor.append(draft);
-      if (row.startedAt === null)
-        actor.change({ ...row, status: 'RUNNING', startedAt: event.at, latestEventId: event.eventId });
-      return receipt(actor, event.eventId, {});
-    }
-    case 'step.exit':
-      return receipt(actor, actor.append(draft).eventId, {});
+function recordProgress(actor: ExecutionActor, row: CommandRow, draft: EventDraft): EventReceipt {
+  const event = actor.append(settlingDraft(draft, row.parkedOn !== null));
+  return receipt(actor, event.eventId, { commandsGenerated: handleEvent(actor, event) });
+}
+
+/** A draft of an open command as it is written: what settles the command is marked as such. */
+export function settlingDraft(draft: EventDraft, isParked: boolean): EventDraft {
+  switch (draft.type) {
     case 'call.done':
     case 'call.error':
-      if (row.parkedOn === null) return receipt(actor, actor.note(draft).eventId, {});
-      return settleParked(actor, row, draft);
+      return isParked ? { ...draft, closes: true } : draft;
+    case 'command.cancelled':
+      // A cancelled command that nobody asked to cancel is a failed one: its step has no outcome.
+      return { ...draft, type: 'command.failed', status: 'failed', closes: true };
+    case 'command.completed':
+    case 'command.failed':
+      return isParking(draft) ? draft : { ...draft, status: STATUS[draft.type] ?? 'failed', closes: true };
     default:
-      return settle(actor, row, draft, input);
+      return draft;
   }
-}
-
-function settle(actor: ExecutionActor, row: CommandRow, draft: EventDraft, input: EventInput): EventReceipt {
-  const child = input.payload['child_execution_id'];
-  if (input.type === 'command.completed' && input.payload['pending_callback'] === true) {
-    const { event } = actor.deliver(draft);
-    actor.change({
-      ...row,
-      status: 'RUNNING',
-      startedAt: row.startedAt ?? event.at,
-      parkedOn: typeof child === 'number' ? child : null,
-      nextWakeAt: actor.later(3600),
-      latestEventId: event.eventId,
-    });
-    return receipt(actor, event.eventId, {});
-  }
-  // A cancelled command that nobody asked to cancel is a failed one: its step has no outcome.
-  const type = input.type === 'command.cancelled' ? 'command.failed' : input.type;
-  const { event, turn } = actor.deliver({ ...draft, type, status: STATUS[type] ?? 'failed', closes: true });
-  const settled = actor.state.snapshot.context.run.settled;
-  const ok = settled !== null && settled.commandId === row.commandId ? settled.ok : type === 'command.completed';
-  actor.change({
-    ...actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, event.error),
-    startedAt: row.startedAt ?? event.at,
-  });
-  return receipt(actor, event.eventId, { commandsGenerated: turn.issued.length });
-}
-
-/** The call row of a parked command closes it (language 14.2). */
-export function settleParked(actor: ExecutionActor, row: CommandRow, draft: EventDraft): EventReceipt {
-  const { event, turn } = actor.deliver({ ...draft, closes: true });
-  const ok = draft.type === 'call.done';
-  actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, draft.error ?? null));
-  return receipt(actor, event.eventId, { commandsGenerated: turn.issued.length });
 }
 
 /** An end from outside: the `workflow.*` row stands directly before its `playbook.*` row. */
 function recordOutcome(actor: ExecutionActor, input: EventInput): EventReceipt {
   if ((endsNow(actor) ?? actor.row.status) !== 'running') {
-    const draft = draftOf(actor, { ...input, type: 'late.outcome' }, null, null);
+    const draft = draftOf(actor, { ...input, type: 'late.outcome', step: input.step ?? actor.row.path }, null, null);
     const event = actor.append({ ...draft, meta: { ...draft.meta, late: true, reported_type: input.type } });
     return receipt(actor, event.eventId, { late: true });
   }
@@ -197,7 +172,12 @@ function durationOf(actor: ExecutionActor): number {
   return Math.max(0, instantOf(actor.at) - instantOf(actor.row.startTime));
 }
 
-function draftOf(actor: ExecutionActor, input: EventInput, row: CommandRow | null, attempt: number | null): EventDraft {
+export function draftOf(
+  actor: ExecutionActor,
+  input: EventInput,
+  row: CommandRow | null,
+  attempt: number | null,
+): EventDraft {
   const step = input.step ?? row?.stepName ?? null;
   if (step === null) {
     throw new DomainError('validation_error', 'body.step: is required without a command_id', {
@@ -258,13 +238,14 @@ function resultOf(
     : { status, context: { ...stored.summary, ...failure }, reference: stored.reference };
 }
 
-/** The event's own, else that of the worker that holds the command, else the present one. */
-function attemptOf(input: EventInput, row: CommandRow): number {
+/** The event's own, else the newest the worker was given, else the present one. `events` are the rows of the command. */
+export function attemptOf(input: EventInput, row: CommandRow, events: readonly LogEvent[] = []): number {
   if (input.attempt !== null) return input.attempt;
-  return row.attempt;
+  const isClaim = ({ type, workerId }: LogEvent) => type === 'command.claimed' && workerId === input.workerId;
+  return (input.workerId === null ? null : events.findLast(isClaim)?.attempt) ?? row.attempt;
 }
 
-function enteredId(actor: ExecutionActor, input: EventInput): number {
+export function enteredId(actor: ExecutionActor, input: EventInput): number {
   return actor.state.snapshot.context.run.steps[input.step ?? '']?.entered || 1;
 }
 

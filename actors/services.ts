@@ -3,13 +3,26 @@
  * reply. Refusals are thrown as DomainError; everything else a caller may see is in the types.
  */
 
-import type { EventStatus, LogEvent } from '../machines/events.ts';
+import type { EventDraft, EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import type { RenewConfig } from '../machines/keychain/renewal.ts';
 import type { Reading } from '../machines/keychain/reply.ts';
 import type { EntryScope } from '../machines/keychain/scope.ts';
+import type { CatalogReading } from '../machines/playbook/catalog-document.ts';
 import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
-import type { CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
+import type { Explanation } from './explain.ts';
+import type { InspectionService } from './inspection.ts';
+import type { InvariantReport } from './invariants.ts';
+import type { KeyService } from './key-rotation.ts';
+import type { LeaseRow } from './lease.ts';
+import type { BatchRow, CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
+import type { ReaperStatus, SweepAnswer } from './reaper.ts';
+import type { Reconciled } from './reconcile.ts';
+
+export type { Explanation } from './explain.ts';
+export type { InvariantReport } from './invariants.ts';
+export type { LeaseRow } from './lease.ts';
+export type { ReaperStatus, SweepAnswer, SweepReport } from './reaper.ts';
 
 // ------------------------------------------------------------------ executions
 
@@ -26,6 +39,12 @@ export interface StartRequest {
   readonly executionPool?: string | null;
   readonly priority?: number;
   readonly labels?: JsonMap;
+  /** The execution whose inputs it runs again. */
+  readonly rerunOf?: number | null;
+  /** Begins at this step, with what an earlier run completed before it. */
+  readonly from?: { readonly step: string; readonly copied: readonly EventDraft[] } | null;
+  /** Kept with `execution.started`. */
+  readonly meta?: JsonMap;
   /** Answer when the execution has ended or after this time, whichever is first. */
   readonly waitMs?: number;
   readonly trace?: string | null;
@@ -91,8 +110,20 @@ export interface EventReceipt {
   readonly executionStatus: ExecutionStatus;
 }
 
+export interface RerunRequest {
+  /** Laid over the old inputs key by key. */
+  readonly workload: JsonMap;
+  readonly version: number | 'same' | 'latest';
+  readonly fromStep: string | null;
+  readonly resourceKind: string | null;
+  readonly reason: string | null;
+  readonly trace: string | null;
+}
+
 export interface ExecutionService {
   start(request: StartRequest): Promise<StartReceipt>;
+  /** Starts anew what an execution ran (api 2.3.10). Throws what `start` throws, and validation_error for the step. */
+  rerun(executionId: number, request: RerunRequest): Promise<StartReceipt>;
   cancel(
     executionId: number,
     options: { reason: string; cascade: boolean; by: 'api' | 'stop' },
@@ -109,6 +140,37 @@ export interface ExecutionService {
   whenEnded(executionId: number, signal: AbortSignal): Promise<ExecutionRow>;
   /** Calls back after each commit that touched this execution; returns the unsubscribe. */
   follow(executionId: number, onChange: (lastEventId: number, status: ExecutionStatus) => void): () => void;
+}
+
+// ------------------------------------------------------------------ batches
+
+export interface BatchRequest {
+  readonly executionId: number;
+  readonly events: readonly Omit<EventInput, 'executionId'>[];
+  readonly workerId: string | null;
+  readonly idempotencyKey: string | null;
+  /** SHA-256 of the canonical body, hex. */
+  readonly bodyHash: string;
+}
+
+export interface BatchReceipt {
+  readonly requestId: number;
+  readonly eventIds: readonly number[];
+  /** Accepted and not finished, this one included. */
+  readonly queueDepth: number;
+  readonly duplicate: boolean;
+  readonly idempotencyKey: string | null;
+}
+
+export interface BatchService {
+  /**
+   * Stored with its job when it resolves. Throws not_found, validation_error, idempotency_conflict, queue_unavailable,
+   * worker_unavailable, ack_timeout (stored or not: repeat with the same key), enqueue_error.
+   */
+  accept(request: BatchRequest): Promise<BatchReceipt>;
+  find(requestId: number): Promise<BatchRow | null>;
+  /** Calls back with each state that is new to this follower, the present one first; `error` while the store does not answer. */
+  follow(requestId: number, onState: (row: BatchRow | 'unknown' | 'error') => void): () => void;
 }
 
 // ------------------------------------------------------------------ commands and workers
@@ -326,6 +388,8 @@ export interface CatalogService {
   update(id: string, change: { status: 'active' | 'archived' | null; meta: JsonMap | null }): Promise<CatalogEntry>;
   /** The entry digits or a path mean (2.2.8): digits are tried as a catalog id first. Newest version of a path, archived ones included. */
   find(id: string): Promise<CatalogEntry | null>;
+  /** The document a text is, or what is wrong with it; nothing is stored. */
+  read(content: string, resourceType: string | null): Promise<CatalogReading>;
   validate(
     content: string,
     resourceType: string | null,
@@ -532,6 +596,8 @@ export interface ExecutionListRequest {
   readonly labels: readonly (readonly [string, string])[];
   readonly q: string | null;
   readonly error: string | null;
+  /** Only runs that nothing alive or planned can move (api 2.3.13). */
+  readonly stuck?: boolean;
   readonly order: 'start_time' | '-start_time' | 'duration' | '-duration';
 }
 
@@ -571,9 +637,54 @@ export interface ReadService {
   poolStatus(): { min: number; max: number; size: number; available: number; waiting: number };
 }
 
+// ------------------------------------------------------------------ operators
+
+export interface AuditFilter {
+  readonly action: string | null;
+  readonly actor: string | null;
+  readonly target: string | null;
+  readonly since: string | null;
+  readonly until: string | null;
+  /** Rows older than this one. */
+  readonly after: number | null;
+  readonly limit: number;
+}
+
+export interface StoredAudit {
+  readonly auditId: number;
+  readonly at: string;
+  readonly actor: string | null;
+  readonly role: string | null;
+  readonly action: string;
+  readonly target: string | null;
+  readonly outcome: string;
+  readonly requestId: string | null;
+  readonly ip: string | null;
+  readonly detail: JsonMap;
+}
+
+export interface ExplanationService {
+  /** Why an execution waits. Throws `not_found`. */
+  of(executionId: number): Promise<Explanation>;
+}
+
+export interface AdminService {
+  readonly keys: KeyService;
+  /** One sweep now, here or by the process that holds the lease. */
+  sweep(max: number | null): Promise<SweepAnswer>;
+  reaper(): Promise<ReaperStatus & { readonly lease: LeaseRow | null }>;
+  leases(): Promise<readonly LeaseRow[]>;
+  invariants(): Promise<InvariantReport>;
+  /** `isHere` false: another process holds the lease and does it in its own time. */
+  reconcile(): Promise<Reconciled & { readonly isHere: boolean }>;
+  audit(filter: AuditFilter): Promise<readonly StoredAudit[]>;
+  drain(isDraining: boolean): Promise<void>;
+}
+
 /** Everything the routes get. */
 export interface Services {
   readonly executions: ExecutionService;
+  readonly batches: BatchService;
   readonly commands: CommandService;
   readonly workers: WorkerService;
   readonly catalog: CatalogService;
@@ -582,4 +693,7 @@ export interface Services {
   readonly results: ResultService;
   readonly sql: SqlService;
   readonly reads: ReadService;
+  readonly admin: AdminService;
+  readonly inspection: InspectionService;
+  readonly explanations: ExplanationService;
 }

@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'invalid_json'
   | 'method_not_allowed'
   | 'unsupported_media_type'
+  | 'unauthenticated'
   | 'misdirected_host'
   | 'request_timeout'
   | 'internal_error';
@@ -77,6 +78,7 @@ export const ERRORS = {
     status: 400,
     beside: (message, data) => ({ status: 'error', error: message, sqlstate: data['sqlstate'] ?? null }),
   },
+  unauthenticated: { status: 401 },
   forbidden: { status: 403 },
   sql_not_allowed: { status: 403 },
   not_found: { status: 404 },
@@ -113,6 +115,9 @@ export const ERRORS = {
   decrypt_failed: { status: 500 },
   not_configured: { status: 501 },
   queue_unavailable: { status: 503, retryAfter: 1, detail: codeAndMessage },
+  worker_unavailable: { status: 503, retryAfter: 1, detail: codeAndMessage },
+  ack_timeout: { status: 503, retryAfter: 1, detail: codeAndMessage },
+  enqueue_error: { status: 503, retryAfter: 1, detail: codeAndMessage },
   pool_saturated: { status: 503, retryAfter: 1, detail: codeAndMessage },
   db_unavailable: { status: 503, retryAfter: 2, detail: codeAndMessage },
   shutting_down: { status: 503, retryAfter: 2, detail: codeAndMessage },

@@ -7,6 +7,8 @@ import type { LogEvent } from '../../machines/events.ts';
 import type { Json } from '../../machines/json.ts';
 import { endedBy } from '../keychain-store.ts';
 import {
+  type BatchRow,
+  type BatchStore,
   type Clock,
   type CommandHint,
   type CommandRow,
@@ -19,6 +21,7 @@ import {
   type Store,
   type StoredSnapshot,
 } from '../ports.ts';
+import { createMemoryBatches, prepareBatches } from './memory-batches.ts';
 import {
   ConstraintError,
   checkCommand,
@@ -45,6 +48,10 @@ export interface MemoryStore extends Store {
   executions(): readonly ExecutionRow[];
   commands(): readonly CommandRow[];
   log(executionId: number): readonly EventRow[];
+  /** Rows of batches, as the reader of them sees it. */
+  readonly batches: BatchStore;
+  /** Called with what a commit has put into the queue. */
+  onJobs(listener: (jobs: Flush['batches']['jobs']) => void): void;
   /** A row written behind the service's back, as an operator may (api 3.8); the head does not move. */
   appendByHand(event: EventRow): void;
 }
@@ -64,6 +71,8 @@ export function createMemoryStore(
   const logs = new Map<number, Log>();
   const commands = new Map<number, CommandRow>();
   const commandsOf = new Map<number, number[]>();
+  const batches = new Map<number, BatchRow>();
+  const jobListeners: ((jobs: Flush['batches']['jobs']) => void)[] = [];
   const payloads = new Map<string, { text: string; expiresAt: string | null }>();
 
   function logOf(executionId: number): Log {
@@ -123,7 +132,9 @@ export function createMemoryStore(
       checkExecution(moved.row);
       heads.set(head.executionId, moved);
     }
+    const batchRows = prepareBatches(flush, batches, nowText());
     return () => {
+      for (const row of batchRows) batches.set(row.requestId, row);
       for (const row of flush.started) put(heads, row.executionId);
       for (const head of flush.heads) put(heads, head.executionId);
       for (const [executionId, fresh] of keys) for (const key of fresh) logOf(executionId).keys.add(key);
@@ -160,6 +171,8 @@ export function createMemoryStore(
 
   return {
     hooks,
+    batches: createMemoryBatches(batches, logOf, commands, clock),
+    onJobs: (listener) => jobListeners.push(listener),
     executions: () => [...executions.values()].map((stored) => stored.row),
     commands: () => [...commands.values()],
     log: (executionId) => [...(logs.get(executionId)?.events ?? [])].sort((a, b) => a.eventId - b.eventId),
@@ -178,6 +191,7 @@ export function createMemoryStore(
       const kept = JSON.parse(JSON.stringify(flush)) as Flush;
       prepare(kept)();
       keychain?.end(endedBy(kept));
+      if (kept.batches.jobs.length > 0) for (const listener of jobListeners) listener(kept.batches.jobs);
       await hooks.afterCommit?.(flush);
     },
     async load(executionIds) {

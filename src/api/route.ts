@@ -30,7 +30,9 @@ export interface Route {
   readonly params?: GenericSchema;
   readonly query?: GenericSchema;
   readonly body?: GenericSchema;
-  /** What a 200 carries; absent where `mediaType` is not JSON. */
+  /** Of the good answer; 200 by default. */
+  readonly status?: number;
+  /** What the good answer carries; absent where `mediaType` is not JSON. */
   readonly answer?: GenericSchema;
   readonly mediaType?: string;
   /** Codes beyond the general ones. */

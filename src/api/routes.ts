@@ -1,6 +1,9 @@
 /** The route table: every operation of the service (api 2). What is not here does not exist. */
 
+import { adminRoutes } from './admin.ts';
+import { batchRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
+import { catalogGraphRoutes } from './catalog-graph.ts';
 import { catalogReadRoutes } from './catalog-reads.ts';
 import { commandRoutes } from './commands.ts';
 import type { ApiContext } from './context.ts';
@@ -11,6 +14,8 @@ import { executionStreamRoutes } from './execution-stream.ts';
 import { executionRoutes } from './executions.ts';
 import { healthRoutes } from './health.ts';
 import { keychainRoutes } from './keychain.ts';
+import { machineStreamRoutes } from './machine-stream.ts';
+import { machineRoutes } from './machines.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
 import { sqlRoutes } from './sql.ts';
@@ -21,15 +26,20 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...healthRoutes(context),
     ...catalogRoutes(context),
     ...catalogReadRoutes(context),
+    ...catalogGraphRoutes(context),
     ...executionRoutes(context),
     ...executionReadRoutes(context),
     ...executionStreamRoutes(context),
+    ...batchRoutes(context),
     ...eventRoutes(context),
     ...commandRoutes(context),
     ...workerRoutes(context),
     ...credentialRoutes(context),
     ...keychainRoutes(context),
+    ...machineRoutes(context),
+    ...machineStreamRoutes(context),
     ...resultRoutes(context),
     ...sqlRoutes(context),
+    ...adminRoutes(context),
   ];
 }

@@ -70,7 +70,7 @@ function operationOf(row: Route): JsonMap {
     'x-role': row.role.map((role) => ROLES[role]),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(row.body === undefined ? {} : { requestBody: requestBodyOf(row.body, row) }),
-    responses: { '200': answerOf(row), ...refusalsOf(row) },
+    responses: { [String(row.status ?? 200)]: answerOf(row), ...refusalsOf(row) },
   };
 }
 

@@ -2,17 +2,21 @@
  * The composition root: ports on PostgreSQL, actors over the ports, services over both. The only place that knows
  * everything; started from the inside out, stopped in the reverse order.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { createBatches } from '../../actors/batches.ts';
 import { createCatalogService } from '../../actors/catalog-service.ts';
 import { createCredentialReader, createCredentialService } from '../../actors/credential-service.ts';
 import { createEngine, type RunningEngine } from '../../actors/engine.ts';
 import { DomainError } from '../../actors/errors.ts';
+import { createInspector } from '../../actors/inspector.ts';
 import { createKeychainPreparation, type KeychainSources } from '../../actors/keychain-preparation.ts';
 import { createKeychainService } from '../../actors/keychain-service.ts';
 import type { Bus } from '../../actors/ports.ts';
 import { createResultService } from '../../actors/result-service.ts';
 import type { CredentialService, Services } from '../../actors/services.ts';
 import { createSqlService } from '../../actors/sql-service.ts';
+import { createUpkeep } from '../../actors/upkeep.ts';
 import { Workers } from '../../actors/worker-service.ts';
 import { createNoneBus } from '../bus/none-bus.ts';
 import { createPostgresBus } from '../bus/postgres-bus.ts';
@@ -20,22 +24,32 @@ import { createClock, type DatabaseClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { configuredKeys, openVault } from '../crypto/vault.ts';
 import { createDocumentReader } from '../documents/document-reader.ts';
+import { startBoss } from '../jobs/boss.ts';
 import type { Log } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
-import { insertAudit } from '../store/audit.ts';
+import { createAuditStore, insertAudit } from '../store/audit.ts';
+import { createAutoResumeStore } from '../store/auto-resume.ts';
+import { createBatchStore } from '../store/batches.ts';
 import { createCatalogStore } from '../store/catalog.ts';
 import { createCredentialStore } from '../store/credentials.ts';
 import { createCanaryStore } from '../store/encryption-keys.ts';
 import { createIds } from '../store/ids.ts';
+import { createInvariantStore } from '../store/invariants.ts';
 import { createKeychainStore } from '../store/keychain.ts';
+import { createLeaseStore } from '../store/leases.ts';
 import { migrate } from '../store/migrate.ts';
+import { createHousekeepingStore } from '../store/partitions.ts';
 import { createDatabase } from '../store/pool.ts';
 import { ensureQueryLogin } from '../store/query-login.ts';
 import { createReads } from '../store/reads.ts';
+import { createReconcileStore } from '../store/reconcile.ts';
 import { createResultStore } from '../store/results.ts';
 import { createRuntimeStore } from '../store/runtime.ts';
+import { createSealedStore } from '../store/sealed-values.ts';
 import { createSqlRunner } from '../store/sql.ts';
 import { createStore } from '../store/store.ts';
+import { createTrail } from '../store/trail.ts';
+import { createSweepStore } from '../store/sweeps.ts';
 import type { Callers } from './caller.ts';
 
 export interface RunningServices {
@@ -43,6 +57,10 @@ export interface RunningServices {
   readonly engine: RunningEngine;
   readonly clock: DatabaseClock;
   readonly bus: Bus;
+  /** State of the job queue. */
+  jobs(): 'ok' | 'degraded' | 'down';
+  /** An operator drains this process. */
+  draining(): boolean;
   /** Begins to heal what a crash left, and to look after workers. */
   start(): Promise<void>;
   /** Accepted work is written, then everything is closed. Idempotent. */
@@ -53,6 +71,8 @@ export interface ServicesOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly callers: Callers;
+  /** Of the package. */
+  readonly version: string;
   /** The database is the one that comes with the package: it may be given a login for the SQL endpoint. */
   readonly embedded: boolean;
   /** Sends a token request; throws SourceError where there is no answer. */
@@ -60,6 +80,7 @@ export interface ServicesOptions {
 }
 
 const NESTING_MAX = 32;
+const CHORE_ROWS = 1_000;
 const DENIALS_MAX = 1_000;
 const ACTORS_MAX = 4_096;
 const PAYLOAD_BYTES_MAX = 128 * 1024 * 1024;
@@ -92,7 +113,9 @@ export async function startServices(config: Config, options: ServicesOptions): P
     closing.push(() => clock.stop());
     const ids = createIds(database);
     await ids.reserve(1);
-    const store = createStore(database);
+    const boss = await startBoss(url, log.child('jobs'));
+    closing.push(() => boss.stop());
+    const store = createStore(database, boss.statements);
     const bus =
       config.bus === 'none'
         ? createNoneBus()
@@ -190,7 +213,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         policy: {
           leaseSeconds: config.claimLeaseSeconds,
           heartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
-          hardTimeoutSeconds: config.healthyHardTimeoutSeconds,
+          hardTimeoutSeconds: config.healthyHardTimeoutSeconds ?? config.reaperHardTimeoutSeconds,
         },
         pendingRetrySeconds: config.pendingRetrySeconds,
         stepTimeoutSeconds: config.stepTimeoutSeconds,
@@ -211,12 +234,111 @@ export async function startServices(config: Config, options: ServicesOptions): P
       onOffline: release,
       onRestart: release,
       stopOrders: (name, holds) => engine.commands.stopOrders(name, holds),
+      async sweeper() {
+        const { lease, row } = await upkeep.leases.ask('runtime_sweeper');
+        if (lease !== null || row === null) return { isMine: true };
+        return { isMine: false, againInMs: Date.parse(row.expiresAt) - clock.now() + 1 };
+      },
     });
     closing.push(() => workers.stop());
     closing.push(() => engine.stop());
 
+    const holder = `srv-${randomBytes(6).toString('hex')}`;
+    const batches = createBatches(
+      {
+        store,
+        batches: createBatchStore(database),
+        jobs: boss,
+        flusher: engine.flusher,
+        ids,
+        clock,
+        bus,
+        log: log.child('batches'),
+        meter: metrics,
+        holder,
+        seen: (name) => workers.seen(name),
+      },
+      {
+        enqueueTimeoutSeconds: config.batchEnqueueTimeoutSeconds,
+        queueMax: config.batchQueueMax,
+        workers: config.batchWorkers,
+        processingTimeoutSeconds: config.batchProcessingTimeoutSeconds,
+        pollSeconds: config.batchStreamPollSeconds,
+      },
+    );
+    // Jobs under way still need the engine.
+    closing.push(async () => {
+      await batches.stop();
+      await boss.stop();
+    });
+
+    const reads = createReads(database);
+    let isDraining = false;
+    const { reads: pool } = database;
+    const upkeep = createUpkeep(
+      {
+        stores: {
+          leases: createLeaseStore(pool),
+          sweeps: createSweepStore(pool),
+          reconcile: createReconcileStore(pool),
+          interrupted: createAutoResumeStore(pool),
+          housekeeping: createHousekeepingStore(pool),
+          invariants: createInvariantStore(pool),
+          sealed: createSealedStore(pool),
+          audit: createAuditStore(pool),
+          engine: store,
+        },
+        engine,
+        reads,
+        workers,
+        vault,
+        ids,
+        clock,
+        bus,
+        log: log.child('upkeep'),
+        meter: metrics,
+        caller: callers.current,
+        holder,
+        card: { uri: config.publicUrl, version: options.version, pid: process.pid, hostname: hostname() },
+        healers: [{ kind: 'batch', heal: () => batches.heal() }],
+        chores: [() => keychain.sweep(CHORE_ROWS)],
+        drain(on) {
+          isDraining = on;
+          engine.commands.drain(on);
+          engine.executions.drain(on);
+          batches.drain(on);
+        },
+      },
+      {
+        leaseSeconds: config.leaseSeconds,
+        reaper: {
+          enabled: config.reaperEnabled,
+          intervalSeconds: config.reaperIntervalSeconds,
+          maxPerRun: config.reaperMaxPerRun,
+          pendingRetrySeconds: config.pendingRetrySeconds,
+          workerStaleSeconds: config.reaperWorkerStaleSeconds,
+          hardTimeoutSeconds: config.reaperHardTimeoutSeconds,
+        },
+        reconcileIntervalSeconds: config.reconcileIntervalSeconds,
+        autoResume: {
+          mode: config.autoResumeMode,
+          windowMinutes: config.resumeWindowMinutes,
+          settleSeconds: config.autoResumeSettleSeconds,
+        },
+        partitionIdSpan: config.partitionIdSpan,
+        kept: {
+          executionDays: config.retentionDays,
+          auditDays: config.auditRetentionDays,
+          keychainLogDays: config.keychainLogRetentionDays,
+        },
+        workerStaleSeconds: config.workerHeartbeatStaleSeconds,
+      },
+    );
+    closing.push(() => upkeep.stop());
+
     const services: Services = {
       executions: engine.executions,
+      batches,
       commands: engine.commands,
       workers,
       catalog,
@@ -224,19 +346,40 @@ export async function startServices(config: Config, options: ServicesOptions): P
       keychain,
       results: createResultService({ store: createResultStore(database.reads), ids, clock, sha256: hash }),
       sql,
-      reads: createReads(database),
+      reads,
+      admin: upkeep.admin,
+      inspection: createInspector({
+        trail: createTrail(pool),
+        store,
+        reads,
+        catalog,
+        keychain,
+        plan: (catalogId) => engine.supervisor.plan(catalogId),
+        limits: engine.limits,
+        clock,
+        explain: upkeep.explain,
+      }),
+      explanations: { of: upkeep.explain },
     };
-    metrics.beforeScrape(() => {
+    metrics.beforeScrape(async () => {
       metrics.gauge('svc_claim_waiters', engine.board.waiters);
+      // While the database is away the last known depth stands.
+      const depth = await batches.depth().catch(() => null);
+      if (depth !== null) metrics.gauge('svc_batch_queue_depth', depth);
     });
     return {
       services,
       engine,
       clock,
       bus,
+      jobs: () => boss.state(),
+      draining: () => isDraining,
       async start() {
+        await upkeep.enrol();
         workers.start();
         await engine.start();
+        await batches.start();
+        upkeep.start();
       },
       stop,
     };

@@ -102,7 +102,7 @@ const FILED_EVENTS = `
 select ${EVENT_COLUMNS}
 from core.event
 where execution_id = $1 and command_id = any($2::bigint[]) and not stale
-  and event_type in ('command.started', 'call.done', 'call.error', 'step.exit', 'command.completed', 'command.failed',
+  and event_type in ('command.claimed', 'command.started', 'call.done', 'call.error', 'step.exit', 'command.completed', 'command.failed',
     'command.cancelled')
 order by event_id`;
 

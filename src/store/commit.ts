@@ -8,7 +8,16 @@
  */
 import pg from 'pg';
 import { endedBy } from '../../actors/keychain-store.ts';
-import { DuplicateKeyError, type Flush, type HeadChange, StaleError, UnavailableError } from '../../actors/ports.ts';
+import { LeaseLostError } from '../../actors/lease.ts';
+import {
+  type CommitPhase,
+  DuplicateKeyError,
+  type Flush,
+  type HeadChange,
+  RefusedWriteError,
+  StaleError,
+  UnavailableError,
+} from '../../actors/ports.ts';
 import { REMOVE_ENDED } from './keychain.ts';
 import type { Pipeline, Statement } from './pipeline.ts';
 
@@ -16,18 +25,51 @@ const BEGIN: Statement = { name: 'begin', text: 'begin', values: [] };
 const COMMIT: Statement = { name: 'commit', text: 'commit', values: [] };
 const STALE_HEAD = 'CB001';
 const MISSING_COMMAND = 'CB002';
+const LOST_LEASE = 'CB003';
+const MOVED_BATCH = 'CB004';
 
-/** Throws StaleError, DuplicateKeyError, UnavailableError (outcome unknown), or what the database refused. */
-export async function commitFlush(pipeline: Pipeline, flush: Flush): Promise<void> {
-  const statements = [BEGIN, ...statementsOf(flush), COMMIT];
+/** Throws StaleError, LeaseLostError, DuplicateKeyError, UnavailableError (outcome unknown), or what the database refused. */
+export async function commitFlush(
+  pipeline: Pipeline,
+  flush: Flush,
+  enqueue: readonly Statement[] = [],
+  onPhase?: (phase: CommitPhase, ms: number) => void,
+): Promise<void> {
+  const statements = [BEGIN, ...statementsOf(flush), ...enqueue, COMMIT];
+  let answered = 0;
+  let before = performance.now();
+  const onAnswer = (index: number): void => {
+    // After a failure the rollback is answered as well.
+    if (index !== answered) return;
+    const phase = PHASES[statements[answered]?.name ?? ''];
+    answered += 1;
+    if (onPhase === undefined) return;
+    const now = performance.now();
+    if (phase !== undefined) onPhase(phase, now - before);
+    before = now;
+  };
   try {
-    const results = await pipeline.send(statements);
+    const needsAnswers = onPhase !== undefined || enqueue.length > 0;
+    const results = await (needsAnswers ? pipeline.send(statements, onAnswer) : pipeline.send(statements));
     // An aborted transaction answers a commit with ROLLBACK; that is not a failure of the protocol's.
     if (results.at(-1)?.command !== 'COMMIT') throw new UnavailableError();
   } catch (error) {
+    const failed = statements[answered];
+    if (failed !== undefined && enqueue.includes(failed) && error instanceof pg.DatabaseError) {
+      throw new RefusedWriteError('enqueue', { cause: error });
+    }
     throw explained(error, flush);
   }
 }
+
+const PHASES: Readonly<Record<string, CommitPhase | undefined>> = {
+  lock: 'lock',
+  append: 'append',
+  issue: 'issue',
+  change: 'issue',
+  head: 'save',
+  commit: 'commit',
+};
 
 /** The statements between begin and commit; those without rows are left out, none is ever repeated. */
 export function statementsOf(flush: Flush): readonly Statement[] {
@@ -36,6 +78,9 @@ export function statementsOf(flush: Flush): readonly Statement[] {
     if (rows.length > 0) statements.push({ name, text, values: values() });
   };
   add('lock', LOCK, flush.locks, () => [flush.locks]);
+  for (const fence of flush.fences ?? []) {
+    add('fence', FENCE, [fence], () => [fence.name, fence.holder, fence.token]);
+  }
   add('start', INSERT_EXECUTIONS, flush.started, () => [JSON.stringify(flush.started)]);
   add('append', INSERT_EVENTS, flush.events, () => [JSON.stringify(flush.events)]);
   add('issue', INSERT_COMMANDS, flush.issued, () => [JSON.stringify(flush.issued)]);
@@ -50,6 +95,9 @@ export function statementsOf(flush: Flush): readonly Statement[] {
   ]);
   const ended = endedBy(flush);
   add('forget', REMOVE_ENDED, ended, () => [ended]);
+  const { accepted, moved } = flush.batches;
+  add('accept', INSERT_BATCHES, accepted, () => [JSON.stringify(accepted)]);
+  add('batch', UPDATE_BATCHES, moved, () => [JSON.stringify(moved), moved.map((move) => move.requestId)]);
   return statements;
 }
 
@@ -70,8 +118,11 @@ function flatHead(head: HeadChange) {
 
 function explained(error: unknown, flush: Flush): unknown {
   if (!(error instanceof pg.DatabaseError)) return error;
+  if (error.code === LOST_LEASE) return new LeaseLostError(flush.fences?.[0]?.name ?? '', { cause: error });
   if (error.code === STALE_HEAD) return new StaleError(idsIn(error.detail ?? '', flush), { cause: error });
+  if (error.code === MOVED_BATCH) return new RefusedWriteError('batch_moved', { cause: error });
   if (error.code !== '23505') return error;
+  if (error.constraint === 'batch_idempotency') return new RefusedWriteError('batch_key', { cause: error });
   const detail = error.detail ?? '';
   if (error.table?.startsWith('event') && /\(execution_id(, event_id)?\)=/.test(detail)) {
     const key = /=\((\d+)/.exec(detail)?.[1] ?? '';
@@ -92,6 +143,16 @@ function idsIn(text: string, flush: Flush): readonly number[] {
 
 const LOCK = `
 select pg_advisory_xact_lock(hashtextextended('core.execution', id)) from unnest($1::bigint[]) as id`;
+
+// The lock keeps everybody from taking the lease over before this transaction has ended.
+const FENCE = `
+with standing as (
+  select token
+  from core.lease
+  where name = $1 and holder = $2 and token = $3 and expires_at > clock_timestamp()
+  for share
+)
+select core.require_all(array[$3]::bigint[], array(select token from standing), '${LOST_LEASE}')`;
 
 const INSERT_EVENTS = `
 insert into core.event (execution_id, event_id, cause_id, catalog_id, event_type, status, node_id, node_name, node_type,
@@ -200,6 +261,28 @@ with written as (
 )
 select core.require_all($2::bigint[], array(select execution_id from written), '${STALE_HEAD}')`;
 
+const INSERT_BATCHES = `
+insert into core.batch_request (request_id, execution_id, idempotency_key, body_hash, state, event_ids, event_count,
+  worker_id, created_at, updated_at)
+select "requestId", "executionId", "idempotencyKey", decode("bodyHash", 'hex'), state, "eventIds", "eventCount",
+  "workerId", "createdAt", "createdAt"
+from json_to_recordset($1::json) as batch ("requestId" bigint, "executionId" bigint, "idempotencyKey" text,
+  "bodyHash" text, state text, "eventIds" bigint[], "eventCount" int, "workerId" text, "createdAt" timestamptz)`;
+
+// A batch moves from the state it was read in, or nothing moves: two processors may have the same job.
+const UPDATE_BATCHES = `
+with moved as (
+  update core.batch_request as batch
+  set state = move.state, error_code = move."errorCode", message = move.message,
+    commands_generated = move."commandsGenerated", deadline_at = move."deadlineAt", queue_wait_ms = move."queueWaitMs",
+    timings = move.timings, updated_at = clock_timestamp()
+  from json_to_recordset($1::json) as move ("requestId" bigint, "from" text, state text, "errorCode" text, message text,
+    "commandsGenerated" int, "deadlineAt" timestamptz, "queueWaitMs" double precision, timings jsonb)
+  where batch.request_id = move."requestId" and batch.state = move."from"
+  returning batch.request_id
+)
+select core.require_all($2::bigint[], array(select request_id from moved), '${MOVED_BATCH}')`;
+
 /** An empty flush with every statement; run once on a new connection it parses and plans them before they are needed. */
 export const REHEARSAL: readonly Statement[] = [
   BEGIN,
@@ -210,6 +293,8 @@ export const REHEARSAL: readonly Statement[] = [
   { name: 'keep', text: INSERT_RESULTS, values: ['[]'] },
   { name: 'change', text: UPDATE_COMMANDS, values: ['[]', []] },
   { name: 'head', text: UPDATE_HEADS, values: ['[]', []] },
+  { name: 'accept', text: INSERT_BATCHES, values: ['[]'] },
+  { name: 'batch', text: UPDATE_BATCHES, values: ['[]', []] },
   { name: 'forget', text: REMOVE_ENDED, values: [[]] },
   COMMIT,
 ];

@@ -20,8 +20,11 @@ export interface Statement {
 }
 
 export interface Pipeline {
-  /** Sends all in one write; the answers in order. Throws the first failure when all have been answered. */
-  send(statements: readonly Statement[]): Promise<readonly pg.QueryResult[]>;
+  /**
+   * Sends all in one write; the answers in order. Throws the first failure when all have been answered. `onAnswer` is
+   * called for each good answer as it comes.
+   */
+  send(statements: readonly Statement[], onAnswer?: (index: number) => void): Promise<readonly pg.QueryResult[]>;
   close(): Promise<void>;
 }
 
@@ -69,12 +72,20 @@ export function createPipeline(url: string, part: string, log: Log, rehearsal: r
   }
 
   return {
-    async send(statements) {
+    async send(statements, onAnswer) {
       const { client, socket } = await current();
       const timer = setTimeout(() => socket.destroy(), ANSWER_WITHIN_MS);
       socket.cork();
       const answers = statements.map(({ name, text, values }) => client.query({ name, text, values: [...values] }));
       socket.uncork();
+      if (onAnswer !== undefined) {
+        answers.forEach((answer, index) => {
+          answer.then(
+            () => onAnswer(index),
+            () => {},
+          );
+        });
+      }
       const settled = await Promise.allSettled(answers);
       clearTimeout(timer);
       const results: pg.QueryResult[] = [];

@@ -3,7 +3,7 @@
  * its way while one is being written; the caller sees to it that two such flushes touch different executions. Reads of
  * the engine share a third connection.
  */
-import type { Store } from '../../actors/ports.ts';
+import type { BatchJob, Store } from '../../actors/ports.ts';
 import {
   commandById,
   commandsClaimedBy,
@@ -30,20 +30,27 @@ import {
   runningDescendants,
   runningSince,
 } from './load.ts';
+import type { Statement } from './pipeline.ts';
 import type { Database } from './pool.ts';
 
-export function createStore(database: Database): Store {
+/** `enqueue` says how jobs are put into the queue by the transaction that makes them. */
+export function createStore(
+  database: Database,
+  enqueue: (jobs: readonly BatchJob[]) => Promise<readonly Statement[]> = async () => [],
+): Store {
   const { commits, lookups } = database.hot;
   const inFlight = commits.map(() => 0);
 
   return {
-    async commit(flush) {
+    async commit(flush, onPhase) {
+      const { jobs } = flush.batches;
+      const extra = jobs.length === 0 ? [] : await enqueue(jobs);
       const lane = inFlight.indexOf(Math.min(...inFlight));
       const pipeline = commits[lane];
       if (pipeline === undefined) throw new Error('a database has commit connections');
       inFlight[lane] = (inFlight[lane] ?? 0) + 1;
       try {
-        await commitFlush(pipeline, flush);
+        await commitFlush(pipeline, flush, extra, onPhase);
       } finally {
         inFlight[lane] = (inFlight[lane] ?? 1) - 1;
       }

@@ -9,6 +9,7 @@ import { ask, hostOptions, testHost } from './test-host.ts';
 const PARAMS: Readonly<Record<string, string>> = {
   execution_id: '41007',
   command_id: '41012',
+  request_id: '41100',
   identifier: 'pg_auth',
   kind: 'playbook',
   catalog_id: '2003',
@@ -32,6 +33,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/catalog/resource': { catalog_id: '2003' },
   '/api/execute': { path: 'demo/greet' },
   '/api/run/playbook': { path: 'demo/greet', payload: {} },
+  '/api/events/batch': { execution_id: 41007, events: [] },
   '/api/events': { execution_id: 41007, event_type: 'report.note' },
   '/api/commands/claim': { worker_id: 'worker-7' },
   '/api/commands/{command_id}/claim': { worker_id: 'worker-7' },
@@ -80,7 +82,7 @@ test.each(answering.map((row) => [`${row.method} ${row.path}`, row] as const))(
     const { app } = testHost();
     const body = row.method === 'GET' ? {} : { payload: BODIES[row.path] ?? {} };
     const answer = await ask(app, row.method, urlOf(row), body);
-    expect(answer.status, answer.text).toBe(200);
+    expect(answer.status, answer.text).toBe(row.status ?? 200);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
     if (row.answer === undefined) throw new Error('a row without a schema was asked');
     const parsed = v.safeParse(strict(row.answer), answer.json);

@@ -1,5 +1,5 @@
 /** Services that answer with plain, complete values; a test replaces the calls it is about. */
-import type { CommandRow, ExecutionRow } from '../../actors/ports.ts';
+import type { BatchRow, CommandRow, ExecutionRow } from '../../actors/ports.ts';
 import type {
   CatalogEntry,
   Credential,
@@ -12,9 +12,34 @@ import type {
   WorkerRow,
 } from '../../actors/services.ts';
 import type { LogEvent } from '../../machines/events.ts';
+import { readCatalogDocument } from '../../machines/playbook/catalog-document.ts';
+import { playbookOf, step } from '../support/playbooks.ts';
+import { fakeInspection } from './fake-inspection.ts';
 
 export const AT = '2026-11-20T10:15:02.113Z';
 export const NOW_MS = Date.parse('2026-11-20T10:15:03.206Z');
+
+export function batchRow(change: Partial<BatchRow> = {}): BatchRow {
+  return {
+    requestId: 41100,
+    executionId: 41007,
+    idempotencyKey: 'w7:41007:a1',
+    bodyHash: '9f',
+    state: 'completed',
+    errorCode: null,
+    message: null,
+    eventIds: [9, 10, 11],
+    eventCount: 3,
+    commandsGenerated: 1,
+    workerId: 'worker-7',
+    deadlineAt: AT,
+    queueWaitMs: 1.9,
+    timings: { processing_ms: 6.1 },
+    createdAt: AT,
+    updatedAt: AT,
+    ...change,
+  };
+}
 
 export function executionRow(change: Partial<ExecutionRow> = {}): ExecutionRow {
   return {
@@ -241,6 +266,7 @@ export function fakeServices(changes: Changes = {}): Services {
   return {
     executions: {
       start: async () => RECEIPT,
+      rerun: async () => RECEIPT,
       cancel: async () => ({ status: 'cancelled', cancelled: [41007, 41031], message: 'Cancelled 2 executions' }),
       cleanup: async ({ dryRun }) => ({ executionIds: [], message: 'No stuck executions found', dryRun }),
       finalize: async () => ({ status: 'finalized', message: 'Finalized' }),
@@ -256,6 +282,18 @@ export function fakeServices(changes: Changes = {}): Services {
       whenEnded: async () => executionRow(),
       follow: () => () => {},
       ...changes.executions,
+    },
+    batches: {
+      accept: async (request) => ({
+        requestId: 41100,
+        eventIds: request.events.map((_, index) => index + 9),
+        queueDepth: 1,
+        duplicate: false,
+        idempotencyKey: request.idempotencyKey,
+      }),
+      find: async () => batchRow(),
+      follow: () => () => {},
+      ...changes.batches,
     },
     commands: {
       claim: async () => granted(),
@@ -285,8 +323,9 @@ export function fakeServices(changes: Changes = {}): Services {
       update: async () => catalogEntry(),
       find: async () => catalogEntry(),
       validate: async () => ({ valid: true, diagnostics: [], path: 'demo/greet', kind: 'playbook' }),
+      read: async (content, resourceType) => readCatalogDocument(content, { path: null, resourceType }),
       executable: () => Promise.reject(new Error('the routes never ask this')),
-      playbook: () => Promise.reject(new Error('the routes never ask this')),
+      playbook: async () => ({ entry: catalogEntry(), playbook: playbookOf([step('start')]) }),
       ...changes.catalog,
     },
     credentials: {
@@ -322,6 +361,42 @@ export function fakeServices(changes: Changes = {}): Services {
     sql: {
       execute: async () => ({ result: [{ one: 1 }], rowCount: 1, columns: ['one'], truncated: false }),
       ...changes.sql,
+    },
+    admin: {
+      sweep: async () => ({
+        status: 'ok',
+        report: { sweptAt: AT, republished: 0, orphanedActive: 0, strandedPending: 0, byReason: {}, errors: 0 },
+        lease: { name: 'command_reaper', holder: 'srv-a', token: 17 },
+      }),
+      reaper: async () => ({
+        settings: {
+          enabled: true,
+          intervalSeconds: 60,
+          maxPerRun: 100,
+          pendingRetrySeconds: 60,
+          workerStaleSeconds: 60,
+          hardTimeoutSeconds: 1800,
+        },
+        sweeps: [],
+        nextDueAt: AT,
+        lease: null,
+      }),
+      leases: async () => [],
+      invariants: async () => ({ status: 'ok', checkedAt: AT, checks: [] }),
+      reconcile: async () => ({ isHere: true, drained: 0, refolded: 0, unparked: 0, rebuilt: 0 }),
+      audit: async () => [],
+      drain: async () => {},
+      keys: {
+        list: async () => ({ active: 'k1', keys: [{ kid: 'k1', rows: 3 }] }),
+        rotate: async () => ({ status: 'done', active: 'k1', rewrapped: 0, remaining: 0 }),
+        retire: async () => {},
+      },
+      ...changes.admin,
+    },
+    inspection: fakeInspection(changes.inspection),
+    explanations: {
+      of: async (executionId) => ({ executionId, status: 'completed', sentence: '', stuck: false, waitingOn: [] }),
+      ...changes.explanations,
     },
     reads: {
       execution: async () => executionRow(),

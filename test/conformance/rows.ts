@@ -184,9 +184,20 @@ export function result(executionId: number, resultId: number, data: unknown, mor
   };
 }
 
+export const NO_BATCHES: Flush['batches'] = { accepted: [], moved: [], jobs: [] };
+
 /** A flush of these rows; the locks follow from them. */
 export function flush(rows: Partial<Omit<Flush, 'locks'>>): Flush {
-  const full = { started: [], events: [], issued: [], commands: [], heads: [], results: [], ...rows };
+  const full = {
+    started: [],
+    events: [],
+    issued: [],
+    commands: [],
+    heads: [],
+    results: [],
+    batches: NO_BATCHES,
+    ...rows,
+  };
   const ids = new Set<number>();
   for (const list of [full.started, full.events, full.issued, full.commands, full.heads, full.results]) {
     for (const row of list) ids.add(row.executionId);
