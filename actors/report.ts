@@ -273,6 +273,15 @@ export interface Known {
   readonly reported: readonly LogEvent[];
 }
 
+/** The execution has gone on since the log was asked about the command: it has to be asked again. */
+export function isBehind(actor: ExecutionActor, { row, events }: Known): boolean {
+  if (row === null || row.completedAt !== null || row.executionId !== actor.executionId) return false;
+  const open = actor.commands.get(row.commandId);
+  if (open === undefined || open.attempt !== row.attempt) return true;
+  if (row.startedAt === null && open.startedAt !== null) return true;
+  return hasOutcome(actor, open) && !events.some((event) => familyOf(event.type) === 'call');
+}
+
 /** Any report, compared with what the log says of its command. `known` was read a moment ago. */
 export function handleKnown(
   actor: ExecutionActor,
@@ -290,29 +299,25 @@ export function handleKnown(
   if (row === null || row.executionId !== actor.executionId) return answer('unknown', []);
   if (known.reported.length > 0) return answer('duplicate', known.reported);
 
+  if (isBehind(actor, known)) return { kind: 'ask' };
   const open = actor.commands.get(row.commandId);
   if (open !== undefined && isHeldBy(open, report, workerId)) {
     if (open.parkedOn !== null && outcome.outcome !== 'parked')
       return acceptParked(actor, open, report, outcome, workerId);
     if (open.parkedOn === null) {
       const said = new Set(known.events.map((event) => familyOf(event.type)));
-      if (open.startedAt !== null) said.add('command.started');
-      if (hasOutcome(actor, open)) said.add('call');
       return accept(actor, open, report, outcome, workerId, said);
     }
   }
-  const attempt = Math.max(row.attempt, open?.attempt ?? 0);
-  if (report.attempt > attempt) return answer('unknown', []);
+  if (report.attempt > row.attempt) return answer('unknown', []);
   const drafts = canonicalRows(actor, { ...row, startedAt: null }, report, outcome, workerId);
-  if (report.attempt < attempt) {
+  if (report.attempt < row.attempt) {
     const stale = drafts.map((draft) =>
       actor.append({ ...draft, stale: true, closes: false, meta: { ...draft.meta, stale: true } }),
     );
     return answer('stale', stale);
   }
-  if ((open ?? row).workerId !== workerId) return answer('unknown', []);
-  // It was open when the log was asked and has been closed since: ask what closed it.
-  if (open === undefined && row.completedAt === null) return { kind: 'ask' };
+  if (row.workerId !== workerId) return answer('unknown', []);
   const fresh = drafts.filter((draft) => !known.events.some((event) => familyOf(event.type) === familyOf(draft.type)));
   if (fresh.length === 0 || known.events.some((event) => familyOf(event.type) === 'call')) {
     return answer(

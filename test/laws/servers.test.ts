@@ -91,7 +91,7 @@ class Simulation {
       ).toEqual(rows);
     }
     checkStore(world.store);
-    expect(world.counts.get('svc_engine_poisoned_total') ?? 0).toBe(0);
+    expect(world.lines.filter((line) => line.level === 'error')).toEqual([]);
     for (const row of world.store.executions()) {
       const replayed = replayExecution(world.store.log(row.executionId));
       for (const server of this.#servers) {

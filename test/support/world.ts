@@ -262,6 +262,7 @@ export class World {
       update: refuse,
       find: refuse,
       validate: refuse,
+      read: refuse,
       executable: async ({ path, catalogId }) => {
         if (catalogId !== undefined) return byId(catalogId);
         const found = [...this.#playbooks.values()].find(({ entry }) => entry.path === path);

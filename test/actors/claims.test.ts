@@ -1,0 +1,425 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Claimant, CommandBoard } from '../../actors/board.ts';
+import { type CommandHint, UnavailableError } from '../../actors/ports.ts';
+import type { GrantedCommand } from '../../actors/services.ts';
+import { checkStore } from '../support/invariants.ts';
+import { first, step } from '../support/playbooks.ts';
+import { World } from '../support/world.ts';
+
+const loop = (n: number) => [step('each', { loop: { in: n, iterator: 'i', spec: { mode: 'parallel' } } })];
+
+describe('a claim by id', () => {
+  let world: World;
+  let id: number;
+  let commandId: number;
+
+  beforeEach(async () => {
+    world = new World({ one: [step('a')] });
+    id = (await world.start('one')).executionId;
+    commandId = world.command(id, 'a@1').commandId;
+  });
+
+  const claim = (worker: string) => world.server.commands.claim(commandId, worker, null);
+
+  test('gives the command with its fencing token', async () => {
+    const granted = await claim('alice');
+    expect(granted).toMatchObject({
+      row: { attempt: 1, workerId: 'alice', status: 'CLAIMED' },
+      toolConfig: { kind: 'noop' },
+      timeoutSeconds: 21_600,
+      leaseSeconds: 120,
+      path: 'one',
+      version: 1,
+      iterationTotal: null,
+    });
+    expect(world.store.log(id)[3]).toMatchObject({
+      type: 'command.claimed',
+      attempt: 1,
+      workerId: 'alice',
+      parentEventId: 3,
+      status: 'running',
+    });
+  });
+
+  test('repeated by the holder gives the same attempt and writes nothing', async () => {
+    await claim('alice');
+    expect((await claim('alice')).row.attempt).toBe(1);
+    expect(world.types(id)).toHaveLength(4);
+  });
+
+  test('of another worker is refused while the lease lasts, with the policy', async () => {
+    await claim('alice');
+    world.clock.advance(5_000);
+    await expect(claim('bob')).rejects.toMatchObject({
+      code: 'active_claim',
+      data: {
+        worker_id: 'alice',
+        claim_policy: { decision: 'refuse', reason: 'lease_active', lease_age_seconds: 5, attempt: 1 },
+      },
+    });
+  });
+
+  test('of another worker is granted when the holder is silent, registered again or gone', async () => {
+    await claim('alice');
+    world.clock.advance(11_000);
+    expect((await claim('bob')).row.attempt).toBe(2);
+    world.clock.advance(1_000);
+    world.register('bob', { instance: 'new' });
+    expect((await claim('alice')).row.attempt).toBe(3);
+    world.workers.delete('alice');
+    world.clock.advance(121_000);
+    expect((await claim('bob')).row.attempt).toBe(4);
+    expect(
+      world.store
+        .log(id)
+        .filter((event) => event.type === 'command.claimed')
+        .map((event) => event.meta['reason'] ?? null),
+    ).toEqual([null, 'worker_offline', 'worker_restarted', 'worker_missing']);
+    checkStore(world.store);
+  });
+
+  test('of a draining worker is refused', async () => {
+    world.register('carol', { status: 'draining' });
+    await expect(claim('carol')).rejects.toMatchObject({ code: 'worker_draining' });
+  });
+
+  test('of a command that has ended, or that nobody knows, says so', async () => {
+    await world.report(await claim('alice'));
+    await expect(claim('bob')).rejects.toMatchObject({ code: 'already_terminal' });
+    await expect(world.server.commands.claim(5, 'bob', null)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(world.server.commands.get(5)).rejects.toMatchObject({ code: 'not_found' });
+    expect((await world.server.commands.get(commandId)).row.status).toBe('COMPLETED');
+  });
+
+  test('beyond the last attempt fails the command and its step', async () => {
+    const short = new World({ one: [step('a')] }, { commandMaxAttempts: 2 });
+    const run = (await short.start('one')).executionId;
+    const only = short.command(run, 'a@1').commandId;
+    for (const worker of ['alice', 'bob']) {
+      await short.server.commands.claim(only, worker, null);
+      short.clock.advance(130_000);
+    }
+    await expect(short.server.commands.claim(only, 'alice', null)).rejects.toMatchObject({
+      code: 'attempts_exhausted',
+    });
+    expect(short.row(run)).toMatchObject({
+      status: 'failed',
+      errorDetail: { errors: [{ kind: 'logic', code: 'ATTEMPTS_EXHAUSTED' }] },
+    });
+    checkStore(short.store);
+  });
+
+  test('at a server that is behind is judged by what is true', async () => {
+    const behind = world.another();
+    const two = new World({ two: [step('a', first('b')), step('b')] });
+    const other = two.another();
+    const run = (await two.start('two')).executionId;
+    await other.supervisor.actor(run);
+    await two.report((await two.claim())[0] as GrantedCommand);
+    const { commandId: second } = two.command(run, 'b@1');
+    expect((await other.commands.claim(second, 'bob', null)).row.attempt).toBe(1);
+    expect((await behind.commands.claim(commandId, 'bob', null)).row.attempt).toBe(1);
+  });
+});
+
+describe('claiming many', () => {
+  test('gives nothing when there is nothing, and no more than asked for', async () => {
+    const world = new World({ ten: loop(10) });
+    expect(await world.claim('alice')).toEqual([]);
+    await world.start('ten');
+    expect(await world.claim('alice', { max: 3 })).toHaveLength(3);
+    expect(await world.claim('bob', { max: 100 })).toHaveLength(7);
+    checkStore(world.store);
+  });
+
+  test('is for registered workers that are not draining', async () => {
+    const world = new World({ one: [step('a')] });
+    await expect(world.claim('nobody')).rejects.toMatchObject({ code: 'unknown_worker' });
+    world.register('carol', { status: 'draining' });
+    await expect(world.claim('carol')).rejects.toMatchObject({ code: 'worker_draining' });
+    world.register('dave', { status: 'offline' });
+    await expect(world.claim('dave')).rejects.toMatchObject({ code: 'unknown_worker' });
+  });
+
+  test('takes higher priority first, then what is older', async () => {
+    const world = new World({ one: [step('a')] });
+    const ids: number[] = [];
+    for (const priority of [0, 5, -5, 5]) ids.push((await world.start('one', { priority })).executionId);
+    const granted = await world.claim('alice');
+    expect(granted.map(({ row }) => row.executionId)).toEqual([ids[1], ids[3], ids[0], ids[2]]);
+  });
+
+  test('keeps to its pools and kinds of tool', async () => {
+    const world = new World({ one: [step('a')], 'system/x': [step('a', { tool: { kind: 'python', code: 'x' } })] });
+    await world.start('one');
+    await world.start('system/x');
+    await world.start('one', { executionPool: 'gpu' });
+    expect(await world.claim('alice', { pools: ['gpu'] })).toHaveLength(1);
+    expect(await world.claim('alice', { pools: ['system'], toolKinds: ['noop'] })).toEqual([]);
+    expect(await world.claim('alice', { pools: ['system'], toolKinds: ['python'] })).toHaveLength(1);
+    expect(await world.claim('alice')).toHaveLength(1);
+  });
+
+  test('waits for what comes, and is handed it in the flush that issues it', async () => {
+    const world = new World({ one: [step('a')] });
+    const waiting = world.claim('alice', { waitMs: 10_000 });
+    await settled();
+    const { executionId } = await world.start('one');
+    expect((await waiting).map(({ row }) => row.executionId)).toEqual([executionId]);
+    expect(world.types(executionId)).toEqual([
+      'execution.started one',
+      'step.enter a',
+      'command.issued a',
+      'command.claimed a',
+    ]);
+  });
+
+  test('stops waiting when its caller is gone', async () => {
+    const world = new World({ one: [step('a')] });
+    const caller = new AbortController();
+    const waiting = world.claim('alice', { waitMs: 10_000, signal: caller.signal });
+    await settled();
+    caller.abort();
+    expect(await waiting).toEqual([]);
+    await world.start('one');
+    expect(await world.claim('bob')).toHaveLength(1);
+  });
+
+  test('stops waiting when the server stops', async () => {
+    const world = new World({ one: [step('a')] });
+    const waiting = world.claim('alice', { waitMs: 10_000 });
+    await settled();
+    await world.server.stop();
+    expect(await waiting).toEqual([]);
+    await expect(world.start('one')).rejects.toMatchObject({ code: 'shutting_down' });
+  });
+
+  test('repeated by its id gives the same again', async () => {
+    const world = new World({ ten: loop(10) });
+    await world.start('ten');
+    const once = await world.claim('alice', { max: 3, claimId: 'c1' });
+    const again = await world.claim('alice', { max: 3, claimId: 'c1' });
+    expect(again.map(({ row }) => [row.commandId, row.attempt])).toEqual(
+      once.map(({ row }) => [row.commandId, row.attempt]),
+    );
+    world.crash();
+    expect(await world.claim('alice', { max: 3, claimId: 'c1' })).toHaveLength(3);
+    expect(await world.claim('alice', { max: 3, claimId: 'c2' })).toHaveLength(3);
+    expect(
+      world.commandsOf(world.store.executions()[0]?.executionId ?? 0).filter((row) => row.status === 'CLAIMED'),
+    ).toHaveLength(6);
+  });
+
+  test('hears of commands that another server issued for an execution that is live here', async () => {
+    const world = new World({ two: [step('a', first('b')), step('b')] });
+    const other = world.another();
+    const { executionId } = await world.start('two');
+    await other.supervisor.actor(executionId);
+    const waiting = world.claim('bob', { waitMs: 10_000 }, other);
+    await settled();
+    const [first_] = await waiting;
+    await world.exchangeWith('bob', [world.reportOf(first_ as GrantedCommand)]);
+    const next = world.claim('bob', { waitMs: 10_000 }, other);
+    expect((await next).map(({ row }) => row.stepName)).toEqual(['b']);
+    checkStore(world.store);
+  });
+
+  test('that meets a database that is away gives what is there when it is back', async () => {
+    const world = new World({ ten: loop(4) });
+    await world.start('ten');
+    world.server.supervisor.evict(world.store.executions()[0]?.executionId ?? 0);
+    const load = world.store.load;
+    world.store.load = async () => {
+      throw new UnavailableError();
+    };
+    expect(await world.claim('alice')).toEqual([]);
+    world.store.load = load;
+    expect(await world.claim('alice')).toHaveLength(4);
+    checkStore(world.store);
+  });
+
+  test('that meets a commit which fails gives what is there after it', async () => {
+    const world = new World({ ten: loop(4) });
+    await world.start('ten');
+    world.store.hooks.beforeCommit = () => {
+      world.store.hooks.beforeCommit = () => {};
+      throw new UnavailableError();
+    };
+    expect([...(await world.claim('alice')), ...(await world.claim('alice'))]).toHaveLength(4);
+    checkStore(world.store);
+  });
+});
+
+describe('an exchange', () => {
+  test('hands the successor of what it reports over in the same transaction', async () => {
+    const world = new World({ two: [step('a', first('b')), step('b')] });
+    const { executionId } = await world.start('two');
+    const [command] = await world.claim('alice');
+    let commits = 0;
+    world.store.hooks.afterCommit = () => {
+      commits += 1;
+    };
+    const { commands } = await world.exchangeWith('alice', [world.reportOf(command as GrantedCommand)], {
+      claimId: 'x',
+      max: 5,
+    });
+    expect(commands.map(({ row }) => row.stepName)).toEqual(['b']);
+    expect(commits).toBe(1);
+    expect(world.types(executionId).slice(-3)).toEqual(['step.enter b', 'command.issued b', 'command.claimed b']);
+  });
+
+  test('of a worker that was registered by another instance is refused', async () => {
+    const world = new World({});
+    world.register('alice', { instance: 'new' });
+    const request = {
+      workerId: 'alice',
+      instance: 'old',
+      status: 'ready',
+      holding: [],
+      reports: [],
+      claim: null,
+    } as const;
+    await expect(world.server.commands.exchange(request)).rejects.toMatchObject({ code: 'worker_restarted' });
+  });
+
+  test('of a draining worker gives it nothing and remembers it', async () => {
+    const world = new World({ one: [step('a')] });
+    await world.start('one');
+    const answer = await world.server.commands.exchange({
+      workerId: 'alice',
+      instance: null,
+      status: 'draining',
+      holding: [],
+      reports: [],
+      claim: world.claimOf('alice', { claimId: 'c' }),
+    });
+    expect(answer.commands).toEqual([]);
+    expect(world.workers.get('alice')?.status).toBe('draining');
+  });
+
+  test('tells a worker to stop what was cancelled, taken from it, finished or never there', async () => {
+    const world = new World({ one: [step('a')] });
+    const runs = [];
+    for (let count = 0; count < 3; count += 1) runs.push((await world.start('one')).executionId);
+    const commands = await world.claim('alice');
+    const [a, b, c] = commands.map(({ row }) => ({ commandId: row.commandId, attempt: row.attempt }));
+    if (a === undefined || b === undefined || c === undefined) throw new Error('three were started');
+    await world.server.executions.cancel(runs[0] ?? 0, { reason: 'r', cascade: false, by: 'api' });
+    await world.report(commands[1] as GrantedCommand);
+    world.clock.advance(11_000);
+    await world.server.commands.claim(c.commandId, 'bob', null);
+    const { stop } = await world.server.commands.exchange({
+      workerId: 'alice',
+      instance: null,
+      status: 'ready',
+      holding: [a, b, c, { commandId: 5, attempt: 1 }],
+      reports: [],
+      claim: null,
+    });
+    expect(stop.map((order) => order.reason)).toEqual([
+      'execution_cancelled',
+      'execution_finished',
+      'stale',
+      'unknown',
+    ]);
+  });
+
+  test('refreshes what is still held, so that it is not taken away', async () => {
+    const world = new World({ one: [step('a')] });
+    const { executionId } = await world.start('one');
+    const [command] = await world.claim('alice');
+    const hold = { commandId: command?.row.commandId ?? 0, attempt: 1 };
+    for (let count = 0; count < 20; count += 1) {
+      world.clock.advance(10_000);
+      await world.server.commands.exchange({
+        workerId: 'alice',
+        instance: null,
+        status: 'ready',
+        holding: [hold],
+        reports: [],
+        claim: null,
+      });
+    }
+    await expect(world.server.commands.claim(hold.commandId, 'bob', null)).rejects.toMatchObject({
+      data: { claim_policy: { reason: 'healthy_worker_active' } },
+    });
+    expect(world.types(executionId)).toHaveLength(4);
+  });
+});
+
+describe('the board', () => {
+  const hint = (commandId: number, change: Partial<CommandHint> = {}): CommandHint => ({
+    executionId: commandId,
+    commandId,
+    pool: 'shared',
+    priority: 0,
+    toolKind: 'noop',
+    ...change,
+  });
+  const claimant = (change: Partial<Claimant> = {}): Claimant => ({
+    workerId: 'w',
+    pools: ['shared'],
+    toolKinds: null,
+    claimId: null,
+    max: 4,
+    room: 4,
+    granted: [],
+    onGranted() {},
+    isClosed: false,
+    ...change,
+  });
+  const taken = (board: CommandBoard, who: Claimant) => board.take(who).map((each) => each.commandId);
+
+  test('gives the highest priority first, also across pools', () => {
+    const board = new CommandBoard();
+    board.post(hint(1));
+    board.post(hint(2, { priority: 9, pool: 'gpu' }));
+    board.post(hint(3, { priority: 5 }));
+    expect(taken(board, claimant({ pools: ['shared', 'gpu'] }))).toEqual([2, 3, 1]);
+    expect(board.size).toBe(0);
+  });
+
+  test('gives one execution at most half while others wait, and the rest when they do not', () => {
+    const board = new CommandBoard();
+    for (let id = 1; id <= 6; id += 1) board.post(hint(id, { executionId: 1 }));
+    board.post(hint(10, { executionId: 2 }));
+    expect(taken(board, claimant())).toEqual([1, 2, 10, 3]);
+    expect(taken(board, claimant())).toEqual([4, 5, 6]);
+  });
+
+  test('knows a command once and forgets it when it is dropped', () => {
+    const board = new CommandBoard();
+    board.post(hint(1));
+    board.post(hint(1));
+    expect(board.size).toBe(1);
+    board.drop(hint(1));
+    expect([board.size, board.has(claimant())]).toEqual([0, false]);
+  });
+
+  test('finds the first waiter that a command suits', () => {
+    const board = new CommandBoard();
+    const [full, picky, elsewhere, gone, free] = [
+      claimant({ room: 0 }),
+      claimant({ toolKinds: new Set(['http']) }),
+      claimant({ pools: ['gpu'] }),
+      claimant({ isClosed: true }),
+      claimant(),
+    ];
+    for (const each of [full, picky, elsewhere, gone, free]) if (each !== undefined) board.wait(each);
+    expect(board.takeWaiter(hint(1))).toBe(free);
+    expect(board.takeWaiter(hint(1))).toBeNull();
+    expect([...board.waitedPools()].sort()).toEqual(['gpu', 'shared']);
+    expect(board.waiters).toBe(4);
+  });
+
+  test('leaves what a claimant cannot run', () => {
+    const board = new CommandBoard();
+    board.post(hint(1, { toolKind: 'http' }));
+    expect(taken(board, claimant({ toolKinds: new Set(['noop']) }))).toEqual([]);
+    expect(board.size).toBe(1);
+  });
+});
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
