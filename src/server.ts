@@ -41,20 +41,28 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     requestToken: (request, signal) => tokens.send(request, signal).catch(asSourceError),
   });
   const version = packageVersion();
-  const app = createHost(running.services, {
-    config,
-    version,
-    log: log.child('http'),
-    metrics,
-    clock: running.clock,
-    callers,
-    lifecycle: {
-      draining: () => stopping.signal.aborted,
-      stopping: stopping.signal,
-      parts: () => ({ bus: running.bus.state(), jobs: 'ok' }),
-      uptimeSeconds: () => (performance.now() - startedAt) / 1000,
-    },
-  });
+  let app: ReturnType<typeof createHost>;
+  try {
+    app = createHost(running.services, {
+      config,
+      version,
+      log: log.child('http'),
+      metrics,
+      clock: running.clock,
+      callers,
+      lifecycle: {
+        draining: () => stopping.signal.aborted,
+        stopping: stopping.signal,
+        parts: () => ({ bus: running.bus.state(), jobs: 'ok' }),
+        uptimeSeconds: () => (performance.now() - startedAt) / 1000,
+      },
+    });
+  } catch (error) {
+    // What runs already would keep the process alive.
+    await running.stop();
+    await tokens.close();
+    throw error;
+  }
   const close = async (): Promise<void> => {
     stopping.abort();
     running.engine.commands.drain();
