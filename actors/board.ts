@@ -63,6 +63,13 @@ export class CommandBoard {
     return null;
   }
 
+  /** Waiters for whom something is on the board, taken off it. */
+  takeServable(): readonly Claimant[] {
+    const servable = [...this.#waiting].filter((claimant) => this.has(claimant));
+    for (const claimant of servable) this.#waiting.delete(claimant);
+    return servable;
+  }
+
   post(hint: CommandHint): void {
     if (this.#size >= BACKLOG_MAX) return;
     const priorities = this.#priorities.get(hint.pool) ?? [];
@@ -90,21 +97,19 @@ export class CommandBoard {
     const perExecution = new Map<number, number>();
     const share = Math.max(1, Math.ceil(claimant.max / 2));
     const passedOver: CommandHint[] = [];
-    for (const pool of claimant.pools) {
-      for (const bucket of this.#backlog.get(pool) ?? []) {
-        for (const [commandId, hint] of bucket) {
-          if (taken.length >= claimant.room) return taken;
-          if (claimant.toolKinds !== null && !claimant.toolKinds.has(hint.toolKind)) continue;
-          const count = perExecution.get(hint.executionId) ?? 0;
-          if (count >= share) {
-            passedOver.push(hint);
-            continue;
-          }
-          perExecution.set(hint.executionId, count + 1);
-          bucket.delete(commandId);
-          this.#size -= 1;
-          taken.push(hint);
+    for (const bucket of this.#bucketsOf(claimant.pools)) {
+      for (const [commandId, hint] of bucket) {
+        if (taken.length >= claimant.room) return taken;
+        if (claimant.toolKinds !== null && !claimant.toolKinds.has(hint.toolKind)) continue;
+        const count = perExecution.get(hint.executionId) ?? 0;
+        if (count >= share) {
+          passedOver.push(hint);
+          continue;
         }
+        perExecution.set(hint.executionId, count + 1);
+        bucket.delete(commandId);
+        this.#size -= 1;
+        taken.push(hint);
       }
     }
     // Nobody else wants the room that is left.
@@ -114,6 +119,17 @@ export class CommandBoard {
       taken.push(hint);
     }
     return taken;
+  }
+
+  /** Of these pools together, highest priority first. */
+  #bucketsOf(pools: readonly string[]): readonly Map<number, CommandHint>[] {
+    const [only] = pools;
+    if (pools.length === 1 && only !== undefined) return this.#backlog.get(only) ?? [];
+    const ranked = pools.flatMap((pool) => {
+      const priorities = this.#priorities.get(pool) ?? [];
+      return (this.#backlog.get(pool) ?? []).map((bucket, index) => ({ bucket, priority: priorities[index] ?? 0 }));
+    });
+    return ranked.sort((a, b) => b.priority - a.priority).map(({ bucket }) => bucket);
   }
 
   /** Whether anything here could be for this claimant. */

@@ -13,7 +13,7 @@ import type { Flusher } from './flush.ts';
 import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
 import type { Clock, CommandRow, Log, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
-import { handleKnown, handleReport, type Known, UNKNOWN_REPORT } from './report.ts';
+import { type Handling, handleKnown, handleReport, type Known, type ReportAnswer, UNKNOWN_REPORT } from './report.ts';
 import type {
   ClaimRequest,
   CommandService,
@@ -51,7 +51,7 @@ export interface CommandServiceParts {
 
 const WAIT_MAX_MS = 60_000;
 /** Looks at the log for one report while others keep changing it. */
-const LOOKS_MAX = 4;
+const LOOKS_MAX = 8;
 const PASSES_MAX = 8;
 /** `heartbeat_at` of a held command is written at most this often. */
 const TOUCH_EVERY_MS = 10_000;
@@ -194,8 +194,8 @@ export class Commands implements CommandService {
   }
 
   /** Long polls answer empty, and no new commands are given. */
-  drain(): void {
-    this.#isDraining = true;
+  drain(isDraining = true): void {
+    this.#isDraining = isDraining;
     for (const wakes of this.#polls.values()) for (const wake of wakes) wake();
   }
 
@@ -495,35 +495,41 @@ export class Commands implements CommandService {
     claimant: Claimant | null,
   ): Promise<Omit<ReportReceipt, 'reportId' | 'commandId' | 'attempt'>> {
     const { flusher, supervisor, onParked } = this.#parts;
-    let known: Known | null = null;
-    for (let round = 0; ; round += 1) {
-      const asked = known;
-      const handling = await flusher.submit({
+    const answered = (handling: Handling): ReportAnswer | null => {
+      if (handling.kind === 'ask') return null;
+      if (handling.kind === 'settled') return handling.answer;
+      const { eventIds, commandsGenerated, status, child } = handling;
+      if (child !== null) onParked(executionId, report.commandId, child);
+      return { result: 'accepted', eventIds, commandsGenerated, executionStatus: status, error: null };
+    };
+    const first = answered(
+      await flusher.submit({
         executionId,
         claimant,
-        apply: (actor) =>
-          asked === null
-            ? handleReport(actor, report, outcome, worker.name)
-            : handleKnown(actor, report, outcome, worker.name, asked),
-      });
-      if (handling.kind === 'settled') return handling.answer;
-      if (handling.kind === 'accepted') {
-        if (handling.child !== null) onParked(executionId, report.commandId, handling.child);
-        return {
-          result: 'accepted',
-          eventIds: handling.eventIds,
-          commandsGenerated: handling.commandsGenerated,
-          executionStatus: handling.status,
-          error: null,
-        };
+        apply: (actor) => handleReport(actor, report, outcome, worker.name),
+      }),
+    );
+    if (first !== null) return first;
+    return supervisor.asking.run(`c${report.commandId}`, async () => {
+      for (let look = 0; look < LOOKS_MAX; look += 1) {
+        const known = await this.#known(executionId, report);
+        supervisor.refresh(executionId, known.row?.latestEventId ?? 0);
+        let isRepeated = false;
+        const handling = await flusher.submit({
+          executionId,
+          claimant,
+          apply: (actor): Handling => {
+            // A flush that is tried again may have lost to another process: what was known is old.
+            if (isRepeated) return { kind: 'ask' };
+            isRepeated = true;
+            return handleKnown(actor, report, outcome, worker.name, known);
+          },
+        });
+        const answer = answered(handling);
+        if (answer !== null) return answer;
       }
-      if (round > LOOKS_MAX) return { ...UNKNOWN_REPORT, result: 'deferred' };
-      known = await this.#known(executionId, report);
-      const live = supervisor.live(executionId);
-      // Another process has gone on with the execution; this one would judge by what was.
-      if (live !== null && known.row !== null && known.row.latestEventId > live.row.lastEventId)
-        supervisor.evict(executionId);
-    }
+      return { ...UNKNOWN_REPORT, result: 'deferred' };
+    });
   }
 
   async #known(executionId: number, report: Report): Promise<Known> {

@@ -3,14 +3,14 @@
  * when memory and log may differ. Also keeps payloads that turns asked for.
  */
 
-import type { LogEvent } from '../machines/events.ts';
 import { compilePlan, type Plan } from '../machines/execution/plan.ts';
 import type { Json } from '../machines/json.ts';
 import type { Playbook } from '../machines/playbook/document.ts';
-import type { Engine, ExecutionActor } from './execution-actor.ts';
+import { type Engine, type ExecutionActor, isWritten } from './execution-actor.ts';
 import { hydrate } from './hydrate.ts';
 import type { Meter, Store } from './ports.ts';
 import { Recent } from './recent.ts';
+import { Turnstile } from './turnstile.ts';
 
 export interface SupervisorParts {
   readonly store: Store;
@@ -19,8 +19,6 @@ export interface SupervisorParts {
   playbook(catalogId: number): Promise<Playbook>;
   readonly actorsMax: number;
   readonly payloadBytesMax: number;
-  /** Events found in a log that no turn has handled. */
-  onInbox(executionId: number, events: readonly LogEvent[]): void;
 }
 
 export class Supervisor {
@@ -28,11 +26,19 @@ export class Supervisor {
   readonly #actors = new Map<number, ExecutionActor>();
   readonly #plans = new Map<number, Plan>();
   readonly #payloads: Recent<string, Json>;
+  /** For what is compared with the log before it is written: one at a time for each command or message. */
+  readonly asking = new Turnstile();
   #engine: Engine | null = null;
 
   constructor(parts: SupervisorParts) {
     this.#parts = parts;
     this.#payloads = new Recent({ countMax: 10_000, sizeMax: parts.payloadBytesMax });
+  }
+
+  /** Another process has gone on with the execution: what is live here is thrown away. */
+  refresh(executionId: number, latestEventId: number): void {
+    const live = this.#actors.get(executionId);
+    if (live !== undefined && latestEventId > live.row.lastEventId) this.evict(executionId);
   }
 
   /** The engine needs the payloads kept here, so it comes second. */
@@ -51,8 +57,8 @@ export class Supervisor {
     this.#actors.set(actor.executionId, actor);
     for (const [executionId, oldest] of this.#actors) {
       if (this.#actors.size <= this.#parts.actorsMax) return;
-      if (oldest.writing === null) this.#actors.delete(executionId);
-      else return;
+      // A job that was refused leaves an empty writing behind; only what a flush is about to write has to stay.
+      if (oldest.writing === null || !isWritten(oldest.writing)) this.#actors.delete(executionId);
     }
   }
 
@@ -70,28 +76,35 @@ export class Supervisor {
     return plan;
   }
 
-  /** Makes sure that all of these that exist are live. */
-  async hydrateAll(executionIds: readonly number[]): Promise<void> {
-    const cold = [...new Set(executionIds)].filter((executionId) => !this.#actors.has(executionId));
-    if (cold.length === 0) return;
-    const { store, meter, onInbox } = this.#parts;
+  /** Those of these that exist, live. Room is short: while the caller works with them, others may evict them. */
+  async hydrateAll(executionIds: readonly number[]): Promise<ReadonlyMap<number, ExecutionActor>> {
+    const found = new Map<number, ExecutionActor>();
+    const cold = new Set<number>();
+    for (const executionId of executionIds) {
+      const actor = this.#actors.get(executionId);
+      if (actor === undefined) cold.add(executionId);
+      else found.set(executionId, actor);
+    }
+    if (cold.size === 0) return found;
+    const { store, meter } = this.#parts;
     const engine = this.#engine;
     if (engine === null) throw new Error('the supervisor was asked before it was attached');
-    const stored = await store.load(cold);
+    const stored = await store.load([...cold]);
     for (const execution of stored.values()) {
       const plan = await this.plan(execution.row.catalogId);
-      const { actor, inbox } = await hydrate(execution, plan, store, engine);
+      const actor = await hydrate(execution, plan, store, engine);
       // Somebody else brought it back meanwhile, and may have gone on with it.
-      if (this.#actors.has(actor.executionId)) continue;
+      const other = this.#actors.get(actor.executionId);
+      found.set(actor.executionId, other ?? actor);
+      if (other !== undefined) continue;
       meter.count('svc_hydrations_total', { from: execution.snapshot === null ? 'replay' : 'snapshot' });
       this.keep(actor);
-      if (inbox.length > 0) onInbox(actor.executionId, inbox);
     }
+    return found;
   }
 
   async actor(executionId: number): Promise<ExecutionActor | null> {
-    await this.hydrateAll([executionId]);
-    return this.live(executionId);
+    return (await this.hydrateAll([executionId])).get(executionId) ?? null;
   }
 
   async fetchPayloads(refs: readonly string[]): Promise<void> {
