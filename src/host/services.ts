@@ -48,8 +48,8 @@ import { createRuntimeStore } from '../store/runtime.ts';
 import { createSealedStore } from '../store/sealed-values.ts';
 import { createSqlRunner } from '../store/sql.ts';
 import { createStore } from '../store/store.ts';
-import { createTrail } from '../store/trail.ts';
 import { createSweepStore } from '../store/sweeps.ts';
+import { createTrail } from '../store/trail.ts';
 import type { Callers } from './caller.ts';
 
 export interface RunningServices {
