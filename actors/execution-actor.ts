@@ -326,7 +326,7 @@ export class ExecutionActor {
       catalogId: this.row.catalogId,
       commandKey: command.key,
       stepName: command.step.step.name,
-      toolKind: command.step.toolKind,
+      toolKind: command.toolKind,
       pool: this.row.pool,
       activation: command.activation,
       iterationIndex: command.iterationIndex,

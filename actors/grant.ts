@@ -2,6 +2,7 @@
 import { arbitrateClaim, type ClaimHolder, type ClaimPolicy, type Refusal } from '../machines/command/claim.ts';
 import { instantOf } from '../machines/command/instant.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
+import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { CommandRow } from './ports.ts';
 import type { GrantedCommand } from './services.ts';
@@ -119,10 +120,16 @@ export function describeCommand(
     path: execution.row.path,
     version: execution.row.version,
     parentExecutionId: execution.row.parentExecutionId,
-    toolConfig: step?.toolConfig ?? {},
+    toolConfig: (isClaim(row) ? step?.claimConfig : step?.toolConfig) ?? {},
     timeoutSeconds: step?.step.timeoutSeconds ?? stepTimeoutSeconds,
     leaseSeconds,
     iterationTotal: typeof total === 'number' ? total : null,
     trace: execution.row.trace,
   };
+}
+
+/** The claim of a cursor loop runs the cursor's statement, not the step's tool. */
+function isClaim(row: CommandRow): boolean {
+  const cursor = row.meta['cursor'];
+  return isMap(cursor) && cursor['phase'] === 'claim';
 }

@@ -37,10 +37,21 @@ export function skipStep(run: Run, event: LogEvent): void {
   leaveBarrier(run, event.nodeName);
 }
 
+/** A step that an earlier run completed: it has its value and was never entered here. */
+export function copyStep(run: Run, event: LogEvent): void {
+  if (run.steps[event.nodeName] !== undefined) return;
+  const value = event.eventId;
+  run.steps[event.nodeName] = { activation: 1, status: 'completed', entered: 0, value, loop: null, stalls: 0 };
+  run.counts.completed += 1;
+  run.lastCompleted = event.nodeName;
+}
+
 export function openCommand(run: Run, event: LogEvent): void {
   const step = run.steps[event.nodeName];
   if (event.commandId === null || run.open[event.commandId] !== undefined) return;
   const iteration = integerIn(event.meta, 'iteration_index');
+  const cursor = event.meta['cursor'];
+  const isClaim = isMap(cursor) && cursor['phase'] === 'claim';
   run.open[event.commandId] = {
     step: event.nodeName,
     activation: integerIn(event.meta, 'activation') ?? step?.activation ?? 1,
@@ -49,8 +60,14 @@ export function openCommand(run: Run, event: LogEvent): void {
     outcome: null,
     failed: false,
     parkedOn: null,
+    isClaim,
   };
   run.openCount += 1;
+  if (step?.loop?.cursor && isMap(cursor)) {
+    const frame = integerIn(cursor, 'frame') ?? 0;
+    if (isClaim) Object.assign(step.loop.cursor, { frame, rows: null, row: 0 });
+    else step.loop.cursor.row = (integerIn(cursor, 'row') ?? 0) + 1;
+  }
   if (step?.loop && iteration !== null) {
     step.loop.open += 1;
     step.loop.next = Math.max(step.loop.next, iteration + 1);
@@ -88,12 +105,15 @@ export function settleCommand(run: Run, event: LogEvent): void {
     iteration: command.iteration,
     outcome,
     ok,
+    isClaim: command.isClaim,
     current,
   };
   if (!current) return;
   if (step.loop === null) {
     step.value = outcome;
     endActivation(run, command.step, step, ok ? 'completed' : 'failed');
+  } else if (command.isClaim) {
+    if (ok && step.loop.cursor !== null) step.loop.cursor.rows = outcome;
   } else {
     step.loop.open -= 1;
     if (ok) step.loop.succeeded += 1;
@@ -107,7 +127,7 @@ export function closeCommand(run: Run, event: LogEvent): void {
   removeCommand(run, event.commandId);
   const step = run.steps[command.step];
   if (step === undefined || step.status !== 'open' || step.activation !== command.activation) return;
-  if (step.loop !== null) step.loop.open -= 1;
+  if (step.loop !== null && !command.isClaim) step.loop.open -= 1;
   if (step.loop === null || step.loop.open === 0) endActivation(run, command.step, step, 'skipped');
 }
 
@@ -115,7 +135,8 @@ export function endLoop(run: Run, event: LogEvent): void {
   const step = run.steps[event.nodeName];
   if (step === undefined || step.status !== 'open') return;
   const loop = step.loop;
-  step.stalls = loop !== null && loop.total > 0 && loop.succeeded === 0 ? step.stalls + 1 : 0;
+  const items = loop === null ? 0 : loop.cursor === null ? loop.total : loop.next;
+  step.stalls = loop !== null && items > 0 && loop.succeeded === 0 ? step.stalls + 1 : 0;
   step.value = event.eventId;
   step.loop = null;
   endActivation(run, event.nodeName, step, event.status === 'failed' ? 'failed' : 'completed');
@@ -195,6 +216,7 @@ function loopOf(context: JsonMap): LoopRun | null {
     open: 0,
     succeeded: 0,
     failed: 0,
+    cursor: mode === 'cursor' ? { frame: 0, rows: null, row: 0 } : null,
   };
 }
 

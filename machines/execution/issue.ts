@@ -4,44 +4,58 @@ import type { StepPlan } from './plan.ts';
 import type { Iteration } from './render-context.ts';
 import { renderContextOf } from './render-context-of.ts';
 
+/** Where in a cursor loop a command stands (language 14.3). */
+export interface CursorPlace {
+  readonly phase: 'claim' | 'body';
+  readonly frame: number;
+  readonly row: number;
+}
+
 /** `iteration` is null outside loops. */
 export function issueCommand(
   decision: Decision,
   plan: StepPlan,
   activation: number,
   iteration: Iteration | null,
+  cursor: CursorPlace | null = null,
 ): void {
   const { stage } = decision;
   const { name } = plan.step;
   const commandId = stage.newId();
   const index = iteration?.kind === 'item' ? iteration.index : null;
   const total = iteration?.kind === 'item' ? iteration.total : null;
+  const claim = cursor?.phase === 'claim' ? plan.claimConfig : null;
+  const toolKind = claim === null ? plan.toolKind : String(claim['kind']);
   const event = stage.record({
     type: 'command.issued',
     status: 'pending',
     nodeName: name,
     nodeId: index === null ? name : `${name}#${index}`,
-    nodeType: plan.toolKind,
+    nodeType: toolKind,
     commandId,
     attempt: 0,
-    context: { tool_config: plan.toolConfig, input: {}, spec: {} },
+    context: { tool_config: claim ?? plan.toolConfig, input: {}, spec: {} },
     meta: {
       command_id: commandId,
       step: name,
       activation,
-      tool_kind: plan.toolKind,
+      tool_kind: toolKind,
       attempt: 0,
       ...(index === null ? {} : { iteration_index: index, iteration_total: total }),
+      ...(cursor === null ? {} : { cursor: { ...cursor } }),
     },
   });
+  const item = index === null ? '' : `#${index}`;
+  const place = cursor === null ? '' : `/${cursor.phase}.${cursor.frame}.${cursor.row}`;
   stage.issue({
     commandId,
     event,
     step: plan,
+    toolKind,
     activation,
     iterationIndex: index,
     iterationTotal: total,
-    key: `${name}@${activation}${index === null ? '' : `#${index}`}`,
+    key: `${name}@${activation}${item}${place}`,
     context: renderContextOf(stage, plan, iteration),
   });
 }

@@ -7,16 +7,16 @@ import { isMap, type Json, type JsonMap } from '../json.ts';
 import { evaluateNative } from '../playbook/template/render.ts';
 import { renderTree } from '../playbook/template/tree.ts';
 import { NeedPayload } from '../playbook/values.ts';
-import { type Decision, failExecution, isHalted, transformFailure } from './decision.ts';
+import { continueCursor, enterCursor } from './cursor.ts';
+import { type Decision, isHalted, transformFailure } from './decision.ts';
 import { countCascade, issueCommand } from './issue.ts';
+import { closeLoop } from './loop-end.ts';
 import type { LoopMaterial } from './materials.ts';
-import { bodyOf } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 import type { LoopRun, Settled } from './run.ts';
 import { ServerScope } from './scope.ts';
 import type { Situation } from './stage.ts';
 
-const STALLED_AFTER = 5;
 const PARALLEL_DEFAULT = 100;
 const NO_ITEMS: LoopMaterial = { items: [], ref: null, results: [] };
 
@@ -24,6 +24,10 @@ export function enterLoop(decision: Decision, plan: StepPlan, activation: number
   const { stage } = decision;
   const { step } = plan;
   if (step.loop === null) return;
+  if (step.loop.mode === 'cursor') {
+    enterCursor(decision, plan, activation, situation);
+    return;
+  }
   const opening = openLoop(decision, plan, situation);
   const common = { activation, iterator: step.loop.iterator, mode: step.loop.mode };
 
@@ -67,6 +71,10 @@ export function continueLoop(decision: Decision, plan: StepPlan, settled: Settle
   const material = stage.materials.loops.get(name);
   if (loop === null || loop === undefined || material === undefined) return;
   if (isHalted(decision)) return;
+  if (loop.cursor !== null) {
+    continueCursor(decision, plan, settled);
+    return;
+  }
   const isStopping = plan.step.failureMode === 'fail_fast' && loop.failed > 0;
   if (!isStopping) issueIterations(decision, plan, settled.activation);
   if (loop.open === 0) finish(decision, plan, settled.activation, material, null);
@@ -171,62 +179,11 @@ function finish(
   material: LoopMaterial,
   failure: Failure | null,
 ): void {
-  const { stage } = decision;
-  const { step } = plan;
-  const loop = stage.run.steps[step.name]?.loop ?? null;
-  const ok = failure === null && (loop === null || loop.failed === 0 || step.failureMode === 'best_effort');
+  const loop = decision.stage.run.steps[plan.step.name]?.loop ?? null;
+  const ok = failure === null && (loop === null || loop.failed === 0 || plan.step.failureMode === 'best_effort');
   const aggregate = aggregateOf(decision, material, loop, ok);
-  const limit = step.tasks.at(-1)?.output?.inlineMaxBytes ?? stage.limits.inlineMaxBytes;
-  const stored = stage.store(aggregate, step.name, limit);
   const { results: _results, data: _data, ...inline } = aggregate;
-  const status = ok ? 'completed' : 'failed';
-  const error = failure ?? (ok ? null : firstError(aggregate));
-  const event = stage.record({
-    type: 'loop.done',
-    status,
-    nodeName: step.name,
-    nodeType: 'loop',
-    error: error?.message ?? null,
-    context: {
-      iterations: loop?.total ?? 0,
-      stats: aggregate['stats'] ?? null,
-      activation,
-      ...(error === null ? {} : { error: { ...error } as JsonMap }),
-    },
-    result:
-      stored === null
-        ? { status, context: { data: aggregate } }
-        : { status, context: { ...stored.summary, ...inline }, reference: stored.reference },
-  });
-  stage.record({
-    type: 'step.exit',
-    status,
-    nodeName: step.name,
-    nodeType: 'loop',
-    context: { status, activation },
-  });
-  if ((stage.run.steps[step.name]?.stalls ?? 0) >= STALLED_AFTER) {
-    const message = `loop step '${step.name}' had ${STALLED_AFTER} activations in a row without a successful iteration`;
-    stage.record({
-      type: 'loop.stalled',
-      status: 'failed',
-      nodeName: step.name,
-      nodeType: 'loop',
-      context: { message },
-    });
-    failExecution(decision, step.name, { kind: 'logic', code: 'LOOP_STALLED', message });
-    return;
-  }
-  decision.end({
-    step: plan,
-    outcome: ok ? 'ok' : 'failed',
-    isLoop: true,
-    activation,
-    body: bodyOf(event),
-    failure,
-    total: loop?.total ?? 0,
-    at: event.at,
-  });
+  closeLoop(decision, plan, { activation, aggregate, inline, ok, failure, total: loop?.total ?? 0 });
 }
 
 /** Language 9.5. Results that are stored apart are part of the aggregate in full, so all of them are asked for at once. */
@@ -257,17 +214,6 @@ function aggregateOf(decision: Decision, material: LoopMaterial, loop: LoopRun |
     stats: { total, success: loop?.succeeded ?? 0, failed: loop?.failed ?? 0 },
     count: total,
     status: ok ? 'completed' : 'failed',
-  };
-}
-
-function firstError(aggregate: JsonMap): Failure {
-  const errors = aggregate['errors'];
-  const first = Array.isArray(errors) ? errors[0] : undefined;
-  if (!isMap(first)) return { kind: 'unknown', code: null, message: 'an iteration failed' };
-  return {
-    kind: String(first['kind']),
-    code: first['code'] === null ? null : String(first['code']),
-    message: String(first['message']),
   };
 }
 

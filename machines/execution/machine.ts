@@ -37,6 +37,7 @@ const chart = setup({
     openRun: folding(evolve.openRun),
     openActivation: folding(evolve.openActivation),
     skipStep: folding(evolve.skipStep),
+    copyStep: folding(evolve.copyStep),
     openCommand: folding(evolve.openCommand),
     attachOutcome: folding(evolve.attachOutcome),
     parkCommand: folding(evolve.parkCommand),
@@ -58,6 +59,8 @@ const chart = setup({
       !event.log.stale &&
       event.log.commandId !== null &&
       (context.run.open[event.log.commandId]?.parkedOn ?? null) !== null,
+    // Only a decision can be a copy: what a worker says of a step is not folded.
+    isCopied: ({ event }) => event.log.eventId !== event.log.causeId && event.log.meta['copied_from'] !== undefined,
     isFailure: ({ event }) => event.log.meta['failures'] !== undefined,
   },
 });
@@ -80,6 +83,7 @@ export const executionMachine = chart.createMachine({
       on: {
         'step.enter': { actions: ['openActivation'] },
         'step.skipped': { actions: ['skipStep'] },
+        'step.exit': { guard: 'isCopied', actions: ['copyStep'] },
         'command.issued': { actions: ['openCommand'] },
         'call.done': [
           { guard: 'isParked', actions: ['attachOutcome', 'settleCommand', 'decideAfterCommand'] },

@@ -59,8 +59,11 @@ export class Materials {
       const ref = textIn(event.context, 'collection_ref');
       if (Array.isArray(items)) this.loops.set(event.nodeName, { items, ref: null, results: [] });
       else if (ref !== null) this.loops.set(event.nodeName, { items: null, ref, results: [] });
+      // The rows of a cursor come frame by frame; of its bodies only the failures are kept.
+      else if (event.context['mode'] === 'cursor')
+        this.loops.set(event.nodeName, { items: null, ref: null, results: [] });
       else this.loops.delete(event.nodeName);
-    } else if (KEPT.has(event.type)) {
+    } else if (KEPT.has(event.type) || isCopy(event)) {
       if (event.type === 'loop.done') this.loops.delete(event.nodeName);
       // A command's own closing row matters only when it had no call row.
       if (event.type.startsWith('command.') && event.result === null && event.error === null) return;
@@ -77,7 +80,8 @@ export class Materials {
     const { iteration, outcome, step, ok, current } = settled;
     const loop = this.loops.get(step);
     if (iteration === null || outcome === null || loop === undefined || !current) return;
-    loop.results[iteration] = this.#bodies.get(outcome) ?? (ok ? NOTHING : SILENT);
+    const isCursor = loop.items === null && loop.ref === null;
+    loop.results[iteration] = ok && isCursor ? NOTHING : (this.#bodies.get(outcome) ?? (ok ? NOTHING : SILENT));
     this.#bodies.delete(outcome);
   }
 
@@ -106,6 +110,7 @@ function referenced(run: Run): ReadonlySet<number> {
   for (const name in run.steps) {
     const value = run.steps[name]?.value ?? null;
     if (value !== null) live.add(value);
+    live.add(run.steps[name]?.loop?.cursor?.rows ?? 0);
   }
   for (const id in run.open) {
     const outcome = run.open[id]?.outcome ?? null;
@@ -147,6 +152,11 @@ export function bodyOf(event: LogEvent): Body {
     values: mapIn(event.context, 'values'),
     references: mapIn(event.context, 'references'),
   };
+}
+
+/** The value of a step that an earlier run completed. */
+function isCopy(event: LogEvent): boolean {
+  return event.type === 'step.exit' && event.eventId !== event.causeId && event.meta['copied_from'] !== undefined;
 }
 
 /** The error an event carries, or null when it is none. */

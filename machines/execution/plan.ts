@@ -34,6 +34,8 @@ export interface StepPlan {
   readonly keychain: { readonly [name: string]: EntryScope | null } | null;
   /** `context.tool_config` of its commands: one task or a list of tasks. */
   readonly toolConfig: Json;
+  /** Tool configuration of the claims of a cursor loop, else null. */
+  readonly claimConfig: JsonMap | null;
   /** Kind shown for its commands and events. */
   readonly toolKind: string;
 }
@@ -80,6 +82,7 @@ function compileStep(step: Step, entries: readonly JsonMap[]): StepPlan {
     references: referencesOf(step),
     keychain: entriesOf(referencesOf(step), entries),
     toolConfig: step.pipeline ? configs : (configs[0] ?? {}),
+    claimConfig: claimOf(step),
     toolKind: step.pipeline && configs.length > 1 ? 'pipeline' : (step.tasks[0]?.kind ?? 'noop'),
   };
 }
@@ -89,6 +92,21 @@ function entriesOf(references: References, entries: readonly JsonMap[]): StepPla
   const names = new Set([...references.keychain, ...(references.everyKeychainEntry ? declared.keys() : [])]);
   if (names.size === 0) return null;
   return Object.fromEntries([...names].map((name) => [name, declared.get(name) ?? null]));
+}
+
+/** The claim of a cursor as a task of its own: the statement, run by the tool of the cursor's kind. */
+function claimOf(step: Step): JsonMap | null {
+  const cursor = step.loop?.cursor ?? null;
+  if (cursor === null) return null;
+  const { kind, claim, auth, options: _options, ...fields } = cursor;
+  return {
+    kind: kind ?? 'postgres',
+    name: `${step.name}_claim`,
+    ...fields,
+    command: claim ?? '',
+    ...(auth === undefined ? {} : { auth }),
+    input: {},
+  };
 }
 
 const ERROR_ROOTS: readonly string[] = ['event', 'error'];

@@ -20,9 +20,11 @@ export function decide(stage: Stage, name: string, event: LogEvent): void {
 
 function decideEntry(stage: Stage, event: LogEvent): void {
   const decision = openDecision(stage);
-  const { entryStep } = stage.plan.playbook;
-  decision.dispatch(entryStep, null);
-  settle(decision, entryStep, event);
+  for (const draft of stage.copied) stage.record(draft);
+  const from = event.context['from_step'];
+  const entry = typeof from === 'string' ? from : stage.plan.playbook.entryStep;
+  decision.dispatch(entry, null);
+  settle(decision, entry, event);
 }
 
 function decideAfterCommand(stage: Stage, event: LogEvent): void {

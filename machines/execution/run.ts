@@ -65,11 +65,22 @@ export interface LoopRun {
   readonly mode: 'sequential' | 'parallel' | 'cursor';
   readonly total: number;
   readonly limit: number;
-  /** Index of the next iteration to issue. */
+  /** Index of the next iteration to issue. For a cursor: bodies issued so far. */
   next: number;
   open: number;
   succeeded: number;
   failed: number;
+  /** Null for loops over a collection. */
+  readonly cursor: CursorRun | null;
+}
+
+/** A loop that drains a store frame by frame (language 9.6). */
+export interface CursorRun {
+  frame: number;
+  /** The event with the rows of the present frame; null while it is being claimed. */
+  rows: number | null;
+  /** Next row of the frame. */
+  row: number;
 }
 
 export interface OpenCommand {
@@ -81,6 +92,8 @@ export interface OpenCommand {
   outcome: number | null;
   failed: boolean;
   parkedOn: number | null;
+  /** The claim of a cursor loop, not a body. */
+  readonly isClaim: boolean;
 }
 
 export interface Settled {
@@ -90,6 +103,7 @@ export interface Settled {
   readonly iteration: number | null;
   readonly outcome: number | null;
   readonly ok: boolean;
+  readonly isClaim: boolean;
   /** False when the activation it belongs to has been superseded. */
   readonly current: boolean;
 }

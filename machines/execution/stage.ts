@@ -31,6 +31,8 @@ export interface IssuedCommand {
   readonly commandId: number;
   readonly event: LogEvent;
   readonly step: StepPlan;
+  /** The step's, or the cursor's for a claim. */
+  readonly toolKind: string;
   readonly activation: number;
   readonly iterationIndex: number | null;
   readonly iterationTotal: number | null;
@@ -49,6 +51,8 @@ export interface Stage {
   readonly materials: Materials;
   readonly identity: Identity;
   readonly limits: EngineLimits;
+  /** What is taken over from an earlier run before the first step is entered. */
+  readonly copied: readonly EventDraft[];
   /** Records a decided event and folds it; the next decision sees its effect. */
   record(draft: EventDraft): LogEvent;
   issue(command: IssuedCommand): void;

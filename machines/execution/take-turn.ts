@@ -31,6 +31,8 @@ export interface TurnHost {
   readonly limits: EngineLimits;
   /** Instant of everything this turn records. */
   readonly at: string;
+  /** Recorded before the entry step: steps and variables of an earlier run (api 2.3.10). */
+  readonly copied?: readonly EventDraft[];
   nextEventId(): number;
   newId(): number;
   isPending(commandId: number): boolean;
@@ -92,6 +94,7 @@ export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost)
     materials: state.materials,
     identity: host.identity,
     limits: host.limits,
+    copied: host.copied ?? [],
     newId: host.newId,
     isPending: (commandId) => fresh.has(commandId) || host.isPending(commandId),
     payload: host.payload,
