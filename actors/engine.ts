@@ -108,6 +108,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     supervisor,
     children,
     bus,
+    clock,
     log,
   });
   const executions = new Executions({

@@ -5,10 +5,11 @@
  *
  * It never changes a status and never claims. While nobody waits for work it asks nothing.
  */
+import { isoOf } from '../machines/command/instant.ts';
 import type { CommandBoard } from './board.ts';
 import type { Children } from './children.ts';
 import type { Flusher } from './flush.ts';
-import type { Bus, CommandHint, Log, Store } from './ports.ts';
+import type { Bus, Clock, CommandHint, Log, Store } from './ports.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface RecoveryParts {
@@ -18,6 +19,7 @@ export interface RecoveryParts {
   readonly supervisor: Supervisor;
   readonly children: Children;
   readonly bus: Bus;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -49,6 +51,7 @@ export class Recovery {
     for (const executionId of inboxes) await this.drain(executionId);
     if (inboxes.length > 0) log.warn('Inboxes left by a crash were found', { count: inboxes.length });
     await this.settleParked();
+    this.onHint(await store.overdue(PAGE));
     this.#again();
   }
 
@@ -82,9 +85,18 @@ export class Recovery {
     else this.#looked.delete(pool);
   }
 
-  /** Open commands of a worker that went silent or came back as another process. */
+  /**
+   * Open commands of a worker that went silent or came back as another process. They are due from now on, so that whoever
+   * looks next finds them too: a hint lives in memory, and this process may be the one that is about to end.
+   */
   async releaseWorker(name: string): Promise<void> {
-    this.announce(await this.#parts.store.heldBy(name));
+    const { store, clock } = this.#parts;
+    const hints = await store.heldBy(name);
+    const nextWakeAt = isoOf(clock.now());
+    await store.postpone(
+      hints.map(({ executionId, commandId }) => ({ executionId, commandId, nextWakeAt, republished: false })),
+    );
+    this.announce(hints);
   }
 
   /** Tells the workers of this process, and the other processes. */
@@ -119,6 +131,8 @@ export class Recovery {
       else this.#more.add(pool);
     }
     this.onHint(hints);
+    // What a worker holds that is known to be gone can be claimed as well.
+    this.onHint(await this.#parts.store.overdue(PAGE));
     return hints.length;
   }
 

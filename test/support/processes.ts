@@ -228,3 +228,9 @@ export function untilHeld(url: string, workerId: string, commands: number, withi
   const held = `select count(*) >= $2 from core.command where worker_id = $1 and status in ('CLAIMED', 'RUNNING')`;
   return untilTrue(url, held, [workerId, commands], withinMs);
 }
+
+/** Resolves once a held command is due, for whoever looks. */
+export function untilDue(url: string, withinMs = 10_000): Promise<void> {
+  const due = `exists (select from core.command where status in ('CLAIMED', 'RUNNING') and next_wake_at <= clock_timestamp())`;
+  return untilTrue(url, due, [], withinMs);
+}
