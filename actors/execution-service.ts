@@ -2,18 +2,21 @@
  * Starting, ending and following executions (api 2.3, 4.1, 4.8). Every change of an execution is an event delivered through
  * its mailbox; a statement that sets a status does not exist.
  */
+import { canonicalJson } from '../machines/canonical-json.ts';
 import { isoOf } from '../machines/command/instant.ts';
+import type { LogEvent } from '../machines/events.ts';
 import { EXECUTION_MACHINE_VERSION } from '../machines/execution/machine.ts';
 import { progressOf } from '../machines/execution/progress.ts';
 import { ServerScope } from '../machines/execution/scope.ts';
 import { ENGINE_VERSION, newExecution, runOf } from '../machines/execution/take-turn.ts';
-import type { Json, JsonMap } from '../machines/json.ts';
+import type { JsonMap } from '../machines/json.ts';
 import { Facade } from '../machines/playbook/template/facade.ts';
 import { mergeInputs } from '../machines/playbook/workload.ts';
 import { DomainError } from './errors.ts';
 import { type Engine, ExecutionActor, type Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import type { KeychainPreparation } from './keychain-preparation.ts';
+import type { Fence } from './lease.ts';
 import {
   type Bus,
   type Clock,
@@ -21,11 +24,14 @@ import {
   type ExecutionRow,
   type ExecutionStatus,
   type Ids,
+  type Log,
+  type Meter,
   type Store,
   UnavailableError,
 } from './ports.ts';
 import { endCancelled, endFromOutside, recordEvent, refuseReserved } from './record-event.ts';
-import { endsNow } from './report.ts';
+import { endsNow, isBehind } from './report.ts';
+import { copiesFor, inputsOf } from './rerun.ts';
 import type {
   CancelReceipt,
   CatalogService,
@@ -34,6 +40,7 @@ import type {
   EventReceipt,
   ExecutionInsight,
   ExecutionService,
+  RerunRequest,
   StartReceipt,
   StartRequest,
 } from './services.ts';
@@ -48,14 +55,21 @@ export interface ExecutionServiceParts {
   readonly clock: Clock;
   readonly engine: Engine;
   readonly bus: Bus;
+  readonly log: Log;
+  readonly meter: Meter;
   /** `default` means that the request named none. */
   readonly nestingMax: number;
   /** Null: declared entries are not resolved here. */
   readonly keychain: KeychainPreparation | null;
 }
 
-const CLEANUP_PAGE = 1000;
+/** One call cancels so many at most; the next one goes on. */
+const CLEANUP_MAX = 100_000;
+const CLEANUP_AT_ONCE = 64;
 const WAIT_MAX_MS = 60_000;
+const ROWS_AT_ONCE = 500;
+/** Looks at the log for one event while others keep changing it. */
+const LOOKS_MAX = 8;
 
 /** `row` is there when this process made the change; a hint of another one has only the facts. */
 type Follower = (lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null) => void;
@@ -63,19 +77,23 @@ type Follower = (lastEventId: number, status: ExecutionStatus, row: ExecutionRow
 export class Executions implements ExecutionService {
   readonly #parts: ExecutionServiceParts;
   readonly #followers = new Map<number, Set<Follower>>();
+  #isDraining = false;
 
   constructor(parts: ExecutionServiceParts) {
     this.#parts = parts;
   }
 
   async start(request: StartRequest): Promise<StartReceipt> {
+    if (this.#isDraining) throw new DomainError('shutting_down', 'This server drains and starts nothing');
     const { catalog, store, supervisor, ids, flusher, engine } = this.#parts;
     const { entry } = await catalog.executable(request);
     const key = request.idempotencyKey ?? null;
     const hash =
       key === null
         ? null
-        : engine.sha256(canonical({ workload: request.workload, resource_kind: request.resourceKind ?? 'playbook' }));
+        : engine.sha256(
+            canonicalJson({ workload: request.workload, resource_kind: request.resourceKind ?? 'playbook' }),
+          );
     if (key !== null) {
       const known = await store.byIdempotencyKey(entry.path, key);
       if (known !== null) return this.#repeated(known, hash, request);
@@ -110,21 +128,25 @@ export class Executions implements ExecutionService {
         },
         apply: (created) => {
           created.row = { ...created.row, startTime: created.at };
-          const { turn } = created.deliver({
-            type: 'execution.started',
-            status: 'running',
-            nodeName: entry.path,
-            nodeType: 'execution',
-            context: {
-              path: entry.path,
-              version: entry.version,
-              catalog_id: entry.catalogId,
-              workload,
-              args: request.workload,
-              parent_execution_id: parent?.executionId ?? null,
+          const { turn } = created.deliver(
+            {
+              type: 'execution.started',
+              status: 'running',
+              nodeName: entry.path,
+              nodeType: 'execution',
+              context: {
+                path: entry.path,
+                version: entry.version,
+                catalog_id: entry.catalogId,
+                workload,
+                args: request.workload,
+                parent_execution_id: parent?.executionId ?? null,
+                ...(request.from ? { from_step: request.from.step } : {}),
+              },
+              meta: { ...(request.trace ? { trace: request.trace } : {}), ...request.meta },
             },
-            meta: request.trace ? { trace: request.trace } : {},
-          });
+            request.from?.copied,
+          );
           return { created, commands: turn.issued.length };
         },
       });
@@ -140,6 +162,43 @@ export class Executions implements ExecutionService {
       return this.#repeated(winner, hash, request);
     }
     return this.#receipt(actor.row, commandsGenerated, false, request.waitMs ?? null);
+  }
+
+  async rerun(executionId: number, request: RerunRequest): Promise<StartReceipt> {
+    const { catalog, store, supervisor } = this.#parts;
+    const row = await this.#row(executionId);
+    const { entry } = await catalog.executable({
+      ...(request.version === 'same' ? { catalogId: row.catalogId } : { path: row.path, version: request.version }),
+      resourceKind: request.resourceKind ?? row.kind,
+    });
+    let from: StartRequest['from'] = null;
+    if (request.fromStep !== null) {
+      const old = await supervisor.actor(executionId);
+      if (old === null) throw notFound(executionId);
+      const plan = await supervisor.plan(entry.catalogId);
+      const rows = (through: number) => writtenRows(executionId, through, store);
+      from = {
+        step: request.fromStep,
+        copied: await copiesFor(executionId, request.fromStep, plan, runOf(old.state), store, rows),
+      };
+    }
+    return this.start({
+      catalogId: entry.catalogId,
+      resourceKind: entry.kind,
+      workload: { ...(await inputsOf(executionId, store)), ...request.workload },
+      executionPool: row.pool,
+      priority: row.priority,
+      labels: row.labels,
+      rerunOf: executionId,
+      from,
+      trace: request.trace,
+      meta: { rerun_of: executionId, ...(request.reason === null ? {} : { reason: request.reason }) },
+    });
+  }
+
+  /** Starts are refused while it drains. */
+  drain(isDraining = true): void {
+    this.#isDraining = isDraining;
   }
 
   async cancel(
@@ -166,29 +225,20 @@ export class Executions implements ExecutionService {
   }
 
   async cleanup(options: { olderThanMinutes: number; dryRun: boolean }): Promise<CleanupReceipt> {
-    const { store, clock } = this.#parts;
+    const { store, clock, meter } = this.#parts;
     const minutes = options.olderThanMinutes;
     const before = isoOf(clock.now() - minutes * 60_000);
-    const selected = await store.runningSince(before, CLEANUP_PAGE);
-    const found: number[] = [];
-    for (let page = selected; page.length > 0; ) {
-      if (options.dryRun) {
-        found.push(...page);
-        break;
-      }
-      let progressed = false;
-      for (const executionId of page) {
-        const reason = `Stuck execution cleanup: running for more than ${minutes} minutes`;
-        const done = await this.#cancelOne(executionId, reason, 'cleanup', {
-          auto_cancelled: true,
-          older_than_minutes: minutes,
-        });
-        if (done) found.push(executionId);
-        progressed ||= done;
-      }
-      if (page.length < CLEANUP_PAGE || !progressed) break;
-      page = await store.runningSince(before, CLEANUP_PAGE);
+    const selected = await store.runningSince(before, CLEANUP_MAX);
+    const found: number[] = options.dryRun ? [...selected] : [];
+    const reason = `Stuck execution cleanup: running for more than ${minutes} minutes`;
+    const extra = { auto_cancelled: true, older_than_minutes: minutes };
+    // Oldest first, so that a parent ends before its children; a few share a flush.
+    for (let next = 0; !options.dryRun && next < selected.length; next += CLEANUP_AT_ONCE) {
+      const few = selected.slice(next, next + CLEANUP_AT_ONCE);
+      const done = await Promise.all(few.map((id) => this.#cancelOne(id, reason, 'cleanup', extra)));
+      found.push(...few.filter((_, index) => done[index]));
     }
+    meter.count('svc_cleanup_cancelled_total', {}, options.dryRun ? 0 : found.length);
     const ids = [...found].sort((a, b) => a - b);
     const message =
       ids.length === 0
@@ -197,6 +247,25 @@ export class Executions implements ExecutionService {
           ? `[DRY RUN] Would cancel ${ids.length} stuck executions older than ${minutes} minutes`
           : `Cancelled ${ids.length} stuck executions older than ${minutes} minutes`;
     return { executionIds: ids, message, dryRun: options.dryRun };
+  }
+
+  /**
+   * Ends a run that a restart interrupted, unless anything happened to it since `seenEventId`. The fence belongs to the lease
+   * under which that was decided. Answers whether it was ended by this call.
+   */
+  async endInterrupted(
+    executionId: number,
+    options: { seenEventId: number; reason: string; extra: JsonMap; fence: Fence },
+  ): Promise<boolean> {
+    return this.#parts.flusher.submit({
+      executionId,
+      fence: options.fence,
+      apply: (actor) => {
+        if (isEnded(actor) || actor.row.lastEventId !== options.seenEventId) return false;
+        endCancelled(actor, { reason: options.reason, by: 'auto_resume', extra: options.extra });
+        return true;
+      },
+    });
   }
 
   async finalize(
@@ -217,17 +286,36 @@ export class Executions implements ExecutionService {
   }
 
   async recordEvent(input: EventInput): Promise<EventReceipt> {
-    const { store, flusher } = this.#parts;
     refuseReserved(input.type);
-    const [row, events, reported] = await Promise.all([
-      input.commandId === null ? null : store.command(input.commandId),
-      input.commandId === null ? [] : store.commandEvents(input.executionId, input.commandId),
-      input.reportId === null ? [] : store.reported(input.executionId, [input.reportId]),
-    ]);
-    return flusher.submit({
-      executionId: input.executionId,
-      apply: (actor) => recordEvent(actor, input, { row, events, reported }),
-    });
+    const { executionId, commandId, reportId } = input;
+    if (commandId === null && reportId === null) return this.#recordEvent(input);
+    const key = commandId === null ? `e${executionId}:${reportId}` : `c${commandId}`;
+    return this.#parts.supervisor.asking.run(key, () => this.#recordEvent(input));
+  }
+
+  async #recordEvent(input: EventInput): Promise<EventReceipt> {
+    const { store, flusher, supervisor } = this.#parts;
+    for (let look = 0; look < LOOKS_MAX; look += 1) {
+      const [row, events, reported] = await Promise.all([
+        input.commandId === null ? null : store.command(input.commandId),
+        input.commandId === null ? [] : store.commandEvents(input.executionId, input.commandId),
+        input.reportId === null ? [] : store.reported(input.executionId, [input.reportId]),
+      ]);
+      supervisor.refresh(input.executionId, row?.latestEventId ?? 0);
+      const known = { row, events, reported };
+      let isRepeated = false;
+      const receipt = await flusher.submit({
+        executionId: input.executionId,
+        apply: (actor) => {
+          // A flush that is tried again may have lost to another process: what was known is old.
+          if (isRepeated || isBehind(actor, known)) return null;
+          isRepeated = true;
+          return recordEvent(actor, input, known);
+        },
+      });
+      if (receipt !== null) return receipt;
+    }
+    throw new DomainError('queue_unavailable', `Execution ${input.executionId} is changing too fast`);
   }
 
   async insight(executionId: number): Promise<ExecutionInsight> {
@@ -285,11 +373,39 @@ export class Executions implements ExecutionService {
   onCommitted(actor: ExecutionActor, writing: Writing): void {
     const { row } = actor;
     this.notify(row.executionId, row.lastEventId, row.status, row);
-    for (const child of writing.abandoned) {
-      void this.#cancelOne(child, `Parent execution ${row.executionId} no longer waits`, 'cascade', {
-        cascade_from: row.executionId,
-      }).catch(() => {});
-    }
+    for (const child of writing.abandoned) void this.#abandon(child, row.executionId).catch(() => {});
+  }
+
+  /** A child that nobody waits for any more ends with everything below it (language 5.7). */
+  async #abandon(child: number, parent: number): Promise<void> {
+    const reason = `Parent execution ${parent} no longer waits`;
+    for (const executionId of [child, ...(await this.#parts.store.runningDescendants(child))])
+      await this.#cancelOne(executionId, reason, 'cascade', { cascade_from: parent });
+  }
+
+  /** An event that keeps failing its execution ends it, so that nobody waits for it for ever (api 4.1). */
+  endPoisoned(executionId: number, error: unknown): void {
+    const { flusher, log } = this.#parts;
+    const message = `The engine could not handle an event: ${error instanceof Error ? error.message : String(error)}`;
+    const errors = [{ step: null, task: null, iteration: null, kind: 'logic', code: 'ENGINE_DEFECT', message }];
+    const end = {
+      status: 'failed',
+      reason: message,
+      result: null,
+      detail: { message, failed_steps: [], errors },
+    } as const;
+    flusher
+      .submit({
+        executionId,
+        // What waits may be the very event that cannot be handled.
+        inbox: 'leave',
+        apply: (actor) => {
+          if (!isEnded(actor)) endFromOutside(actor, end);
+        },
+      })
+      .catch((cause: unknown) =>
+        log.error('a defective execution could not be ended', { execution_id: executionId, error: String(cause) }),
+      );
   }
 
   async #cancelOne(executionId: number, reason: string, by: string, extra: JsonMap): Promise<boolean> {
@@ -344,7 +460,7 @@ export class Executions implements ExecutionService {
       parentExecutionId: parent?.executionId ?? null,
       parentCommandId: request.parentCommandId ?? null,
       parentEventId: request.parentEventId ?? null,
-      rerunOf: null,
+      rerunOf: request.rerunOf ?? null,
       catalogId: entry.catalogId,
       path: entry.path,
       version: entry.version,
@@ -429,6 +545,20 @@ function writtenRefs(actor: ExecutionActor): readonly string[] {
   return refs;
 }
 
+/** Rows that wrote variables up to this event, in order. A long log is read in pieces. */
+async function writtenRows(executionId: number, through: number, store: Store): Promise<readonly LogEvent[]> {
+  const found: LogEvent[] = [];
+  for (let first = 1; first <= through; first += ROWS_AT_ONCE) {
+    const count = Math.min(ROWS_AT_ONCE, through - first + 1);
+    const rows = await store.events(
+      executionId,
+      Array.from({ length: count }, (_, index) => first + index),
+    );
+    found.push(...rows.filter((event) => event.type === 'ctx.updated'));
+  }
+  return found;
+}
+
 /** The part of a stage that a scope reads; nothing can be recorded through it. */
 function stageOf(actor: ExecutionActor): ConstructorParameters<typeof ServerScope>[0] {
   const refuse = (): never => {
@@ -440,6 +570,7 @@ function stageOf(actor: ExecutionActor): ConstructorParameters<typeof ServerScop
     materials: actor.state.materials,
     identity: actor.row,
     limits: actor.engine.limits,
+    copied: [],
     record: refuse,
     issue: refuse,
     newId: refuse,
@@ -448,13 +579,4 @@ function stageOf(actor: ExecutionActor): ConstructorParameters<typeof ServerScop
     payload: actor.engine.payload,
     store: () => null,
   };
-}
-
-/** JSON with sorted keys, so that equal requests have equal hashes. */
-function canonical(value: Json): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
-    typeof member === 'object' && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
 }

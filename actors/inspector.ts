@@ -29,17 +29,16 @@ import { fold, initialSnapshot } from '../machines/turn.ts';
 import { DomainError } from './errors.ts';
 import type { ChartView, DrawnExecution, InspectionService, Trial, TrialRequest } from './inspection.ts';
 import { Playback } from './playback.ts';
-import type { Clock, CommandRow, Store } from './ports.ts';
+import type { Clock, Store } from './ports.ts';
 import { Recent } from './recent.ts';
 import { rehearse } from './rehearsal.ts';
-import type { CatalogService, Explanation, KeychainAddress, KeychainService, ReadService } from './services.ts';
+import type { Explanation, KeychainAddress, KeychainService, ReadService } from './services.ts';
 import type { Trail, TrailHead, TrailPosition } from './trail.ts';
 
 export interface InspectorParts {
   readonly trail: Trail;
   readonly store: Pick<Store, 'events' | 'iterations' | 'payload' | 'command' | 'commandEvents'>;
   readonly reads: Pick<ReadService, 'commands' | 'execution'>;
-  readonly catalog: Pick<CatalogService, 'playbook'>;
   readonly keychain: Pick<KeychainService, 'log'>;
   plan(catalogId: number): Promise<Plan>;
   readonly limits: EngineLimits;
@@ -54,7 +53,7 @@ const ENTRY_ROWS_MAX = 1000;
 const DRAWINGS_MAX = 64;
 
 export function createInspector(parts: InspectorParts): InspectionService {
-  const { trail, store, reads, catalog, keychain, clock } = parts;
+  const { trail, store, reads, keychain, clock } = parts;
   const playback = new Playback(trail);
   const drawings = new Recent<number, Promise<Drawing>>({ countMax: DRAWINGS_MAX, sizeMax: Number.MAX_SAFE_INTEGER });
 
@@ -80,17 +79,27 @@ export function createInspector(parts: InspectorParts): InspectionService {
     const place = await placeOf(head, request.at);
     const tape = await playback.at(head, place);
     const plan = await parts.plan(head.row.catalogId);
-    const rows = await reads.commands({
-      executionId,
-      statuses: ['PENDING', 'CLAIMED', 'RUNNING'],
-      limit: COMMANDS_MAX,
-    });
-    const [asked] = place === null ? [] : await store.events(executionId, [place.eventId]);
-    const commands = asked === undefined ? rows : rows.map((row) => statusThen(row, asked.at));
+    const pending = await pendingAt(executionId, Object.keys(runOf(tape.state).open).map(Number), place);
     const draft = draftOf(request.event, tape.state);
-    const { state, recorded } = await rehearse(parts, head.row, plan, tape.mark(), commands, draft);
+    const now = isoOf(clock.now());
+    const { state, recorded } = await rehearse(parts, head.row, plan, tape.mark(), pending, draft, now);
     const view = viewOfRun(state);
     return { view, changed: !same(view, viewOfRun(tape.state)), recorded, decisions: [] };
+  }
+
+  /** Which of these open commands nobody had claimed: by their rows at present, by the log in the past. */
+  async function pendingAt(executionId: number, open: readonly number[], place: TrailPosition | null) {
+    if (place === null) {
+      const rows = await reads.commands({ executionId, statuses: ['PENDING'], limit: COMMANDS_MAX });
+      return new Set(rows.map((row) => row.commandId));
+    }
+    const pending = new Set<number>();
+    for (const commandId of open.slice(0, COMMANDS_MAX)) {
+      const events = await store.commandEvents(executionId, commandId);
+      const claim = events.find((event) => event.type === 'command.claimed');
+      if (claim === undefined || claim.eventId > place.eventId) pending.add(commandId);
+    }
+    return pending;
   }
 
   return {
@@ -107,7 +116,8 @@ export function createInspector(parts: InspectorParts): InspectionService {
         at: at ?? row.lastEventId,
         cursor: isPresent
           ? { lastEventId: row.lastEventId, handledThrough: row.handledThrough }
-          : { lastEventId: place.eventId, handledThrough: place.causeId },
+          : // Without a gap before it, nothing was waiting in the log at that place.
+            { lastEventId: place.eventId, handledThrough: tape.n === place.eventId ? place.eventId : place.causeId },
         sentence: isPresent
           ? (await parts.explain(executionId)).sentence
           : explainRun(runOf(tape.state), state.slice(state.lastIndexOf('.') + 1)),
@@ -193,7 +203,7 @@ export function createInspector(parts: InspectorParts): InspectionService {
   };
 
   async function beginDrawing(catalogId: number): Promise<Drawing> {
-    const { playbook } = await catalog.playbook(catalogId);
+    const { playbook } = await parts.plan(catalogId);
     const graph = stepGraphOf(playbook);
     return { playbook, graph, overlay: new Overlay(graph), tape: new Tape() };
   }
@@ -310,11 +320,6 @@ function resultIn(event: JsonMap, status: string): EventResult | null {
   }
   if (result === undefined && !isMap(error)) return null;
   return { status, context: { data: result ?? null, ...(isMap(error) ? { error } : {}) } };
-}
-
-/** As far as the row can tell: a command claimed after the instant was pending at it. */
-function statusThen(row: CommandRow, at: string): CommandRow {
-  return row.claimedAt !== null && row.claimedAt <= at ? row : { ...row, status: 'PENDING' };
 }
 
 function same(a: ChartView, b: ChartView): boolean {

@@ -2,7 +2,6 @@
  * What would happen if: an event is tried on a copy of an execution, at any place of its log, by the chart and the planner of
  * production over memory. Nothing is stored, no command reaches anybody, and ids of what would be issued are provisional.
  */
-import { instantOf, isoOf } from '../machines/command/instant.ts';
 import type { EventDraft, LogEvent } from '../machines/events.ts';
 import type { Plan } from '../machines/execution/plan.ts';
 import type { EngineLimits } from '../machines/execution/stage.ts';
@@ -11,7 +10,7 @@ import { copyRun, type Mark } from '../machines/execution/tape.ts';
 import type { Json } from '../machines/json.ts';
 import { NeedPayload } from '../machines/playbook/values.ts';
 import { readMaterials } from './hydrate.ts';
-import type { CommandRow, ExecutionRow, Store } from './ports.ts';
+import type { ExecutionRow, Store } from './ports.ts';
 
 export interface RehearsalParts {
   readonly store: Pick<Store, 'events' | 'iterations' | 'payload'>;
@@ -33,16 +32,18 @@ export async function rehearse(
   row: ExecutionRow,
   plan: Plan,
   mark: Mark,
-  /** Rows of the execution's commands, to tell which were claimed at that place. */
-  commands: readonly CommandRow[],
+  /** Open commands that nobody had claimed at that place. */
+  pending: ReadonlySet<number>,
   draft: EventDraft,
+  /** ISO instant of everything that would be recorded. */
+  at: string,
 ): Promise<Rehearsal> {
   const payloads = new Map<string, Json>();
   for (let fetches = 0; ; fetches += 1) {
     const state = restoreExecution(mark.value, copyRun(mark.run));
     await readMaterials(state, row.executionId, parts.store);
     try {
-      return play(parts, row, plan, state, payloads, commands, draft);
+      return play(parts, row, plan, state, payloads, pending, draft, at);
     } catch (error) {
       // A turn that throws leaves its state unusable; the next one finds the payload.
       if (!(error instanceof NeedPayload) || fetches >= FETCHES_MAX) throw error;
@@ -58,8 +59,9 @@ function play(
   plan: Plan,
   state: ExecutionState,
   payloads: ReadonlyMap<string, Json>,
-  commands: readonly CommandRow[],
+  pending: ReadonlySet<number>,
   draft: EventDraft,
+  at: string,
 ): Rehearsal {
   let eventId = row.lastEventId;
   let id = IDS_FROM;
@@ -67,7 +69,6 @@ function play(
     eventId += 1;
     return eventId;
   };
-  const at = row.endTime ?? latestOf(row, commands);
   const number = nextEventId();
   const event = completeDraft(draft, number, number, at);
   const turn = takeTurn(state, event, {
@@ -80,17 +81,9 @@ function play(
       id -= 1;
       return id;
     },
-    isPending: (commandId) => commands.some((each) => each.commandId === commandId && each.status === 'PENDING'),
+    isPending: (commandId) => pending.has(commandId),
     payload: (ref) => payloads.get(ref),
     store: () => null,
   });
   return { state, recorded: [event, ...turn.decided] };
-}
-
-/** An instant that is not before anything the log says; the clock of a rehearsal stands still. */
-function latestOf(row: ExecutionRow, commands: readonly CommandRow[]): string {
-  const instants = commands.flatMap(({ createdAt, claimedAt, startedAt }) => [createdAt, claimedAt, startedAt]);
-  return isoOf(
-    Math.max(instantOf(row.startTime), ...instants.flatMap((each) => (each === null ? [] : [instantOf(each)]))),
-  );
 }

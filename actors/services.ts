@@ -20,6 +20,15 @@ import type { ReaperStatus, SweepAnswer } from './reaper.ts';
 import type { Reconciled } from './reconcile.ts';
 
 export type { Explanation } from './explain.ts';
+export type {
+  ChartView,
+  CommandView,
+  DrawnExecution,
+  EntryView,
+  ExecutionView,
+  InspectionService,
+  Trial,
+} from './inspection.ts';
 export type { InvariantReport } from './invariants.ts';
 export type { LeaseRow } from './lease.ts';
 export type { ReaperStatus, SweepAnswer, SweepReport } from './reaper.ts';

@@ -69,7 +69,7 @@ export class Overlay {
       iterations:
         loop === null
           ? (seen?.iterations ?? null)
-          : { total: loop.total, done: loop.succeeded + loop.failed, failed: loop.failed },
+          : { total: Math.max(loop.total, loop.next), done: loop.succeeded + loop.failed, failed: loop.failed },
       startedAt: seen?.startedAt ?? null,
       endedAt: seen?.endedAt ?? null,
       error: seen?.error ?? null,

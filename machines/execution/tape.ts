@@ -10,14 +10,7 @@ import { activeStates } from '../outline.ts';
 import { executionMachine } from './machine.ts';
 import type { Run } from './run.ts';
 import { absorbEvent, type ExecutionState, newExecution, restoreExecution, runOf } from './take-turn.ts';
-import {
-  visibleArrival,
-  visibleCommand,
-  visibleFailure,
-  visibleRun,
-  visibleScalars,
-  visibleStep,
-} from './visible-run.ts';
+import { visible, visibleRun, visibleScalars } from './visible-run.ts';
 
 /** Every so many events a frame carries everything, so that a viewer can begin there. */
 export const KEYFRAME_EVERY = 200;
@@ -152,7 +145,7 @@ function showAll(run: Run): Shown {
     scalars: visibleScalars(run),
     active: [...run.active],
     joins: [...run.joins],
-    failures: run.failures.map(visibleFailure),
+    failures: run.failures.map(visible),
     steps: new Map(Object.keys(steps).map((name) => [name, shownStep(run, name) ?? {}])),
     open: new Map(Object.keys(open).map((id) => [id, shownCommand(run, id) ?? {}])),
     arrivals: new Map(Object.keys(arrivals).map((join) => [join, shownArrival(run, join) ?? {}])),
@@ -172,7 +165,7 @@ function changesOf(shown: Shown, run: Run, event: LogEvent, step: string | null)
     patch.push([key, shown[key]]);
   }
   if (shown.failures.length !== run.failures.length) {
-    shown.failures = run.failures.map(visibleFailure);
+    shown.failures = run.failures.map(visible);
     patch.push(['failures', shown.failures]);
   }
   // Failing closes commands of any step; all other events touch what they name.
@@ -221,17 +214,17 @@ function changed(
 
 function shownStep(run: Run, name: string): JsonMap | null {
   const step = run.steps[name];
-  return step === undefined ? null : visibleStep(step);
+  return step === undefined ? null : visible(step);
 }
 
 function shownCommand(run: Run, id: string): JsonMap | null {
   const command = run.open[id];
-  return command === undefined ? null : visibleCommand(command);
+  return command === undefined ? null : visible(command);
 }
 
 function shownArrival(run: Run, join: string): JsonMap | null {
   const arrival = run.arrivals[join];
-  return arrival === undefined ? null : visibleArrival(arrival);
+  return arrival === undefined ? null : visible(arrival);
 }
 
 function sameList(a: readonly Json[], b: readonly string[]): boolean {

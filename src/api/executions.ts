@@ -8,6 +8,8 @@ import { flag, integer, maybe, text } from '../wire/fields.ts';
 import { id, idOut } from '../wire/ids.ts';
 import {
   idempotencyKey,
+  rerunAnswer,
+  rerunBody,
   runAnswer,
   runToWire,
   startAnswer,
@@ -153,6 +155,30 @@ export function executionRoutes({ services }: ApiContext): Route[] {
       answer: cancelAnswer,
       codes: ['not_found'],
       handle: ({ params }) => cancel(params.execution_id, { reason: 'Stopped by user', cascade: true, by: 'stop' }),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/executions/{execution_id}/rerun',
+      level: 'client',
+      role: ['O'],
+      tag,
+      summary: 'Start anew what an execution ran, with the same or changed inputs, from the start or from a step',
+      params: executionId,
+      body: rerunBody,
+      answer: rerunAnswer,
+      codes: ['not_found', 'kind_not_executable', 'resource_kind_required', 'playbook_invalid'],
+      handle: async ({ params, body, request }) => {
+        const trace = request.headers['traceparent'];
+        const receipt = await executions.rerun(params.execution_id, {
+          workload: body.workload ?? {},
+          version: body.version ?? 'same',
+          fromStep: body.from_step ?? null,
+          resourceKind: body.resource_kind ?? null,
+          reason: body.reason ?? null,
+          trace: typeof trace === 'string' ? trace : null,
+        });
+        return { ...startToWire(receipt), rerun_of: params.execution_id };
+      },
     }),
     route({
       method: 'POST',

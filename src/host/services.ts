@@ -352,7 +352,6 @@ export async function startServices(config: Config, options: ServicesOptions): P
         trail: createTrail(pool),
         store,
         reads,
-        catalog,
         keychain,
         plan: (catalogId) => engine.supervisor.plan(catalogId),
         limits: engine.limits,

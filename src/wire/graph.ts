@@ -1,6 +1,6 @@
 /** A playbook as a drawing (api 2.2.14), with the states of an execution laid over it, and its run form (2.2.13). */
 import * as v from 'valibot';
-import type { DrawnExecution } from '../../actors/inspection.ts';
+import type { DrawnExecution } from '../../actors/services.ts';
 import { instantOf } from '../../machines/command/instant.ts';
 import type { StepState } from '../../machines/execution/overlay.ts';
 import type { Json } from '../../machines/json.ts';

@@ -1,6 +1,6 @@
 /** Charts on the wire (api 2.16): their documents, where one stands, the frames of a trace, and a trial. */
 import * as v from 'valibot';
-import type { ChartView, CommandView, EntryView, ExecutionView, Trial } from '../../actors/inspection.ts';
+import type { ChartView, CommandView, EntryView, ExecutionView, Trial } from '../../actors/services.ts';
 import type { Frame } from '../../machines/execution/tape.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { described } from './described.ts';

@@ -131,6 +131,24 @@ export function startToWire(receipt: StartReceipt): StartAnswer {
   };
 }
 
+export const rerunBody = v.object({
+  workload: maybe(map),
+  version: maybe(
+    described(
+      v.custom<number | 'same' | 'latest'>(
+        (value) => value === 'same' || value === 'latest' || (Number.isSafeInteger(value) && Number(value) >= 1),
+        "must be a version: an integer of at least 1, 'same' or 'latest'",
+      ),
+      { anyOf: [{ type: 'integer', minimum: 1 }, { enum: ['same', 'latest'] }] },
+    ),
+  ),
+  from_step: maybe(text(128, 1)),
+  resource_kind: maybe(text(64, 1)),
+  reason: maybe(text(1024, 1)),
+});
+
+export const rerunAnswer = v.object({ ...receiptFields, rerun_of: idOut });
+
 export const runAnswer = v.object({
   ...receiptFields,
   execution_status: v.optional(v.string()),

@@ -15,6 +15,7 @@ test('what a run waited for is told from the run alone', () => {
     outcome: null,
     failed: false,
     parkedOn: null,
+    isClaim: false,
   };
   run.open[41_012] = open;
   run.joins = ['meet'];
