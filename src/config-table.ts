@@ -54,6 +54,7 @@ export const SETTINGS = {
     'Time a request may take to arrive.',
   ),
   docsEnabled: setting('SVC_DOCS_ENABLED', flag(), true, 'server', 'Serve /openapi.json, /docs and /redoc.'),
+  uiEnabled: setting('SVC_UI_ENABLED', flag(), true, 'server', 'Serve the GUI under /ui/.'),
 
   dataDir: setting(
     'SVC_DATA_DIR',

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { SourceError } from '../actors/keychain-preparation.ts';
 import { type Config, ConfigError } from './config.ts';
 import { createCallers } from './host/caller.ts';
+import { loadGui } from './host/gui.ts';
 import { createHost } from './host/host.ts';
 import { startServices } from './host/services.ts';
 import type { Log } from './log.ts';
@@ -33,14 +34,15 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const startedAt = performance.now();
   const stopping = new AbortController();
   const tokens = tokenRequestsOf(config);
+  const version = packageVersion();
   const running = await startServices(config, {
     log,
     metrics,
     callers,
+    version,
     embedded: options.embedded ?? false,
     requestToken: (request, signal) => tokens.send(request, signal).catch(asSourceError),
   });
-  const version = packageVersion();
   let app: ReturnType<typeof createHost>;
   try {
     app = createHost(running.services, {
@@ -50,10 +52,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       metrics,
       clock: running.clock,
       callers,
+      gui: config.uiEnabled ? loadGui(config.dataDir, log.child('gui'), stopping.signal) : undefined,
       lifecycle: {
-        draining: () => stopping.signal.aborted,
+        draining: () => stopping.signal.aborted || running.draining(),
         stopping: stopping.signal,
-        parts: () => ({ bus: running.bus.state(), jobs: 'ok' }),
+        parts: () => ({ bus: running.bus.state(), jobs: running.jobs() }),
         uptimeSeconds: () => (performance.now() - startedAt) / 1000,
       },
     });

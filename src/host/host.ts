@@ -12,6 +12,7 @@ import { type ApiContext, createWaits, type Lifecycle } from '../api/context.ts'
 import type { Route } from '../api/route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { createStreams } from '../api/streams.ts';
+import { type GuiFiles, uiRoutes } from '../api/ui.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import type { Metrics } from '../metrics.ts';
@@ -55,6 +56,8 @@ export interface HostOptions {
   /** The database's clock. */
   readonly clock: Clock;
   readonly lifecycle: Lifecycle;
+  /** The GUI; without it there is no /ui/. */
+  readonly gui?: (() => Promise<GuiFiles>) | undefined;
   /** Tells services who asks; give the same one to them. */
   readonly callers?: Callers;
 }
@@ -176,6 +179,7 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
       workerHeartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
     },
   };
-  const routes = createRoutes(context);
+  const gui = options.gui === undefined ? [] : uiRoutes(options.gui);
+  const routes = [...createRoutes(context), ...gui];
   return config.docsEnabled ? [...routes, ...docsRoutes(routes, options.version)] : routes;
 }

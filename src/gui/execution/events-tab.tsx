@@ -1,0 +1,202 @@
+/** The log, newest first, as long as it may be: filters in the address, arrow keys, and one event in full beside it. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { address, get, queryText } from '../core/api.ts';
+import { timeStyle } from '../core/preferences.ts';
+import { useResource } from '../core/resource.ts';
+import { query, setQuery } from '../core/router.ts';
+import { durationText, localText, utcText } from '../core/time.ts';
+import type { EventPage, Execution, LogEvent } from '../core/wire.ts';
+import { Icon } from '../parts/icons.tsx';
+import { JsonView } from '../parts/json.tsx';
+import { Card } from '../parts/page.tsx';
+import { Empty, Failed, Loading } from '../parts/states.tsx';
+import { StatusBadge, toneIcon, toneOf } from '../parts/status.tsx';
+import { VirtualRows } from '../parts/virtual-rows.tsx';
+import { createEventSource, type EventFilters, isFiltered } from './event-source.ts';
+
+const ROW_PX = 34;
+const KINDS: readonly (readonly [string, string])[] = [
+  ['', 'All events'],
+  ['step.*', 'Steps'],
+  ['command.*', 'Commands'],
+  ['call.*', 'Calls'],
+  ['loop.*', 'Loops'],
+  ['ctx.*', 'Variables'],
+  ['execution.*,playbook.*,workflow.*', 'Beginning and end'],
+];
+
+export function EventsTab({ row, last }: { row: Execution; last: number }) {
+  const params = query.value;
+  const filters: EventFilters = {
+    event_type: params.get('type') ?? '',
+    status: params.get('status') ?? '',
+    step: params.get('step') ?? '',
+    q: params.get('q') ?? '',
+  };
+  const open = Number(params.get('event') ?? 0) || null;
+  const [, redraw] = useState(0);
+  const [error, setError] = useState<Error | null>(null);
+  const [chosen, setChosen] = useState(-1);
+  const place = useRef<HTMLDivElement>(null);
+  const source = useMemo(
+    () =>
+      createEventSource(row.execution_id, filters, last, (problem) => {
+        setError(problem);
+        redraw((before) => before + 1);
+      }),
+    [row.execution_id, ...Object.values(filters)],
+  );
+  useEffect(() => source.grow(last), [source, last]);
+
+  const close = (): void => {
+    setQuery({ event: null });
+    place.current?.querySelector<HTMLElement>('[role=listbox]')?.focus();
+  };
+  return (
+    <div class="stack">
+      <EventFilterBar id={row.execution_id} filters={filters} />
+      <div class={open === null ? undefined : 'columns wide-first'}>
+        <section
+          class="card"
+          aria-label="Events"
+          ref={place}
+          onKeyDown={(event) => {
+            if (event.key === 'Escape' && open !== null) close();
+          }}
+        >
+          <header>
+            <p class="small soft" role="status">
+              {source.total.toLocaleString('en')} {isFiltered(filters) ? 'events fit' : 'events, newest first'}
+            </p>
+          </header>
+          {error !== null && source.total === 0 ? (
+            <Failed error={error} />
+          ) : source.total === 0 ? (
+            <Empty icon="search" title="No event fits these filters" />
+          ) : (
+            <VirtualRows
+              count={source.total}
+              rowHeight={ROW_PX}
+              label="Events, newest first"
+              chosen={chosen}
+              onChoose={setChosen}
+              onOpen={(index) => {
+                const event = source.at(index);
+                if (event !== null) setQuery({ event: String(event.event_id) });
+              }}
+              onRange={(from, to) => source.want(from, to)}
+              row={(index) => <EventRow event={source.at(index)} start={row.start_time} />}
+            />
+          )}
+        </section>
+        {open !== null && <EventCard id={row.execution_id} eventId={open} onClose={close} />}
+      </div>
+    </div>
+  );
+}
+
+function EventRow({ event, start }: { event: LogEvent | null; start: string }) {
+  if (event === null) return <span class="soft small">…</span>;
+  const tone = toneOf(event.status);
+  const at =
+    timeStyle.value === 'utc'
+      ? utcText(event.created_at)
+      : timeStyle.value === 'local'
+        ? localText(event.created_at)
+        : `+${durationText(Date.parse(event.created_at) - Date.parse(start))}`;
+  return (
+    <>
+      <span class="event-id">{event.event_id}</span>
+      <span class={`event-type tone-${tone}`}>
+        <Icon name={toneIcon(event.status)} size={12} />
+        <span class="visually-hidden">{event.status}</span> {event.event_type}
+      </span>
+      <span class="event-node">{event.node_id}</span>
+      <span class="event-text">{event.error ?? event.worker_id ?? ''}</span>
+      <span class="event-time">{event.duration === null ? '' : durationText(event.duration)}</span>
+      <span class="event-time">{at}</span>
+    </>
+  );
+}
+
+function EventFilterBar({ id, filters }: { id: number; filters: EventFilters }) {
+  const download = `/api/events/${id}${queryText({ ...filters, format: 'ndjson' })}`;
+  return (
+    <search class="filters">
+      <select
+        aria-label="Kind of event"
+        value={filters.event_type}
+        onChange={(event) => setQuery({ type: event.currentTarget.value })}
+      >
+        {KINDS.map(([value, name]) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+        {!KINDS.some(([value]) => value === filters.event_type) && <option>{filters.event_type}</option>}
+      </select>
+      <button
+        type="button"
+        class="toggle"
+        aria-pressed={filters.status === 'failed'}
+        onClick={() => setQuery({ status: filters.status === 'failed' ? null : 'failed' })}
+      >
+        Failed only
+      </button>
+      <input
+        type="search"
+        aria-label="Step"
+        placeholder="Step"
+        key={`step ${filters.step}`}
+        defaultValue={filters.step}
+        onChange={(event) => setQuery({ step: event.currentTarget.value.trim() })}
+      />
+      <input
+        type="search"
+        aria-label="Text"
+        placeholder="Text"
+        key={`q ${filters.q}`}
+        defaultValue={filters.q}
+        onChange={(event) => setQuery({ q: event.currentTarget.value.trim() })}
+      />
+      <a class="button" href={address(download)} download={`execution-${id}.ndjson`}>
+        <Icon name="down" size={14} /> Download
+      </a>
+    </search>
+  );
+}
+
+function EventCard({ id, eventId, onClose }: { id: number; eventId: number; onClose: () => void }) {
+  const found = useResource(`event ${id} ${eventId}`, async (signal) => {
+    const page = await get<EventPage>(
+      `/api/events/${id}`,
+      { since_event_id: eventId - 1, until_event_id: eventId, fields: 'all', page_size: 10 },
+      signal,
+    );
+    return page.events[0] ?? null;
+  });
+  const event = found.data;
+  return (
+    <Card
+      title={event === null ? `Event ${eventId}` : `${eventId} · ${event.event_type}`}
+      actions={
+        <button type="button" class="button quiet tiny" aria-label="Close the event" onClick={onClose}>
+          <Icon name="cross" size={14} />
+        </button>
+      }
+    >
+      {found.error !== null && <Failed error={found.error} retry={found.reload} />}
+      {found.loading && <Loading what="the event" />}
+      {event !== null && (
+        <div class="stack">
+          <p class="row">
+            <StatusBadge status={event.status} /> {event.node_id} <span class="soft">{utcText(event.created_at)}</span>
+          </p>
+          {event.error !== null && <p class="problem break">{event.error}</p>}
+          {/* The whole object, as the API gives it. */}
+          <JsonView value={JSON.parse(JSON.stringify(event))} label={`event ${eventId}`} />
+        </div>
+      )}
+    </Card>
+  );
+}

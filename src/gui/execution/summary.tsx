@@ -1,0 +1,170 @@
+/** What happened, on one screen: what failed, why, and with which input; else the result, or what it is waiting for. */
+import { get, orNull } from '../core/api.ts';
+import { useResource } from '../core/resource.ts';
+import { to } from '../core/router.ts';
+import { durationText } from '../core/time.ts';
+import type { Execution, GraphNode } from '../core/wire.ts';
+import { executionGraph } from '../graph/source.ts';
+import { When } from '../parts/instant.tsx';
+import { JsonView } from '../parts/json.tsx';
+import { Card } from '../parts/page.tsx';
+import { Loading } from '../parts/states.tsx';
+import { StatusBadge } from '../parts/status.tsx';
+import { Progress } from './execution-table.tsx';
+import { FailureCard } from './failure-card.tsx';
+
+/** A long log is not read for the table of steps while it still grows at every event. */
+const STEP = 25;
+
+interface Explanation {
+  readonly sentence: string;
+  readonly stuck: boolean;
+}
+
+export function Summary({ row, events }: { row: Execution; events: number }) {
+  const graph = useResource(`steps ${row.execution_id} ${row.status} ${stepOf(events)}`, (signal) =>
+    executionGraph(row, signal),
+  );
+  return (
+    <div class="stack">
+      {row.status === 'running' && <Waiting row={row} events={events} />}
+      {row.status === 'failed' && <FailureCard row={row} />}
+      {row.status === 'cancelled' && (
+        <Card title="Cancelled">
+          <p>{row.error ?? 'Somebody ended it.'}</p>
+        </Card>
+      )}
+      <div class="columns">
+        <div class="stack">
+          {row.status === 'completed' && (
+            <Card title="Result">
+              <JsonView value={row.result} label="result" />
+            </Card>
+          )}
+          <Card title="Steps" flush actions={<a href={to.execution(row.execution_id, 'graph')}>Graph</a>}>
+            {graph.data === null ? <Loading what="steps" /> : <Steps nodes={graph.data.nodes} id={row.execution_id} />}
+          </Card>
+        </div>
+        <div class="stack">
+          <Card title="Input">
+            <JsonView value={row.workload} label="input" />
+          </Card>
+          <Card title="Facts">
+            <Facts row={row} />
+          </Card>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function stepOf(events: number): number {
+  return events < 200 ? events : Math.floor(events / STEP);
+}
+
+function Waiting({ row, events }: { row: Execution; events: number }) {
+  const why = useResource(
+    `explain ${row.execution_id} ${stepOf(events)}`,
+    (signal) => orNull(get<Explanation>(`/api/executions/${row.execution_id}/explain`, {}, signal)),
+    (data) => (data === null ? null : 5_000),
+  );
+  const { running_steps = 0 } = row.progress_detail;
+  const plain =
+    row.current_step === null
+      ? 'It is about to begin.'
+      : `At step ${row.current_step}; ${running_steps} ${running_steps === 1 ? 'step runs' : 'steps run'} now.`;
+  return (
+    <Card title="Running" actions={<Progress row={row} />}>
+      <p class={why.data?.stuck === true ? 'warn' : undefined}>{why.data?.sentence ?? plain}</p>
+    </Card>
+  );
+}
+
+function Steps({ nodes, id }: { nodes: readonly GraphNode[]; id: number }) {
+  return (
+    <div class="scroll-x">
+      <table class="list">
+        <thead>
+          <tr>
+            <th>Step</th>
+            <th>Status</th>
+            <th class="number">Duration</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map((node) => (
+            <tr key={node.id}>
+              <td class="grow">
+                <a href={`${to.execution(id, 'events')}?step=${encodeURIComponent(node.step)}`}>{node.step}</a>{' '}
+                <span class="soft small">{node.kinds.join(', ')}</span>
+                {node.state?.error != null && <span class="sub">{node.state.error}</span>}
+              </td>
+              <td>
+                {node.state === null ? (
+                  <span class="soft">not reached</span>
+                ) : (
+                  <StatusBadge status={node.state.status} />
+                )}
+                {node.state?.iterations != null && <span class="soft small"> {loopText(node.state.iterations)}</span>}
+              </td>
+              <td class="number">{durationText(node.state?.duration_ms ?? null)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function loopText(loop: {
+  readonly total: number | null;
+  readonly done: number;
+  readonly failed: number;
+}): string {
+  return `${loop.done}${loop.total === null ? '' : `/${loop.total}`} rounds${loop.failed === 0 ? '' : `, ${loop.failed} failed`}`;
+}
+
+function Facts({ row }: { row: Execution }) {
+  const labels = Object.entries(row.labels);
+  return (
+    <dl class="facts">
+      <dt>Playbook</dt>
+      <dd>
+        <a href={to.playbook(row.path)}>{row.path}</a> version {row.version}
+      </dd>
+      <dt>Started</dt>
+      <dd>
+        <When at={row.start_time} />
+      </dd>
+      <dt>Ended</dt>
+      <dd>
+        <When at={row.end_time} />
+      </dd>
+      <dt>Steps</dt>
+      <dd>
+        {row.progress_detail['completed_steps'] ?? 0} completed, {row.progress_detail['failed_steps'] ?? 0} failed,{' '}
+        {row.progress_detail['skipped_steps'] ?? 0} skipped
+      </dd>
+      <dt>Events</dt>
+      <dd>
+        <a href={to.execution(row.execution_id, 'events')}>{row.last_event_id.toLocaleString('en')}</a>
+      </dd>
+      <dt>Pool</dt>
+      <dd>
+        {row.pool}, priority {row.priority}
+      </dd>
+      {labels.length > 0 && (
+        <>
+          <dt>Labels</dt>
+          <dd>{labels.map(([key, value]) => `${key}=${value}`).join(', ')}</dd>
+        </>
+      )}
+      {row.created_by !== null && (
+        <>
+          <dt>Started by</dt>
+          <dd>{row.created_by}</dd>
+        </>
+      )}
+    </dl>
+  );
+}

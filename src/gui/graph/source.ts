@@ -1,0 +1,73 @@
+/**
+ * Where a step graph comes from: the server draws it and lays the run over it; where it cannot, the same object is put
+ * together here from the document and the events.
+ */
+import { catalogAddress, get, orNull, post } from '../core/api.ts';
+import type { CatalogEntry, EventPage, LogEvent, StepGraph } from '../core/wire.ts';
+import { planOf, withStates } from './plan.ts';
+
+const STORY_TYPES =
+  'step.*,loop.*,command.claimed,command.completed,command.failed,command.cancelled,call.error,ctx.updated,playbook.*,execution.*';
+const STORY_PAGE = 500;
+const STORY_PAGES_MAX = 10;
+
+export async function planGraph(path: string, version: number | null, signal?: AbortSignal): Promise<StepGraph> {
+  const drawn = await orNull(get<StepGraph>(catalogAddress(path, 'graph'), { version }, signal));
+  if (drawn !== null) return drawn;
+  const entry = await post<CatalogEntry>('/api/catalog/resource', { path, version: version ?? 'latest' }, signal);
+  return planOf(entry.path, entry.version, entry.payload ?? {});
+}
+
+export async function executionGraph(
+  execution: {
+    readonly execution_id: number;
+    readonly path: string;
+    readonly version: number;
+    readonly catalog_id: number;
+  },
+  signal?: AbortSignal,
+): Promise<StepGraph> {
+  const { execution_id, path, version, catalog_id } = execution;
+  const drawn = await orNull(get<StepGraph>(catalogAddress(path, 'graph'), { version, execution_id }, signal));
+  if (drawn !== null) return withoutUnreached(drawn);
+  const [entry, story] = await Promise.all([
+    post<CatalogEntry>('/api/catalog/resource', { catalog_id }, signal),
+    loadStory(execution_id, signal),
+  ]);
+  return withStates(planOf(path, version, entry.payload ?? {}), story.events);
+}
+
+/** A step that was never entered has no state worth showing. */
+function withoutUnreached(graph: StepGraph): StepGraph {
+  return {
+    ...graph,
+    nodes: graph.nodes.map((node) =>
+      node.state?.activations === 0 && node.state.status === 'pending' ? { ...node, state: null } : node,
+    ),
+  };
+}
+
+/** Of a text that is not stored; null when the server does not draw or cannot read it. */
+export async function textGraph(content: string, signal?: AbortSignal): Promise<StepGraph | null> {
+  return orNull(post<StepGraph>('/api/catalog/playbooks/graph', { content }, signal));
+}
+
+/** The events that tell how steps went, oldest first; `cut` when there are more than are worth drawing. */
+export async function loadStory(
+  executionId: number,
+  signal?: AbortSignal,
+): Promise<{ readonly events: readonly LogEvent[]; readonly cut: boolean }> {
+  const events: LogEvent[] = [];
+  let since = 0;
+  for (let page = 0; page < STORY_PAGES_MAX; page++) {
+    const found = await get<EventPage>(
+      `/api/events/${executionId}`,
+      { since_event_id: since, page_size: STORY_PAGE, event_type: STORY_TYPES },
+      signal,
+    );
+    events.push(...found.events);
+    since = found.events.at(-1)?.event_id ?? since;
+    if (found.events.length < STORY_PAGE) return { events, cut: false };
+  }
+  return { events, cut: true };
+}

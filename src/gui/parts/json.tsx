@@ -1,0 +1,45 @@
+/** A JSON value to read and to copy. Long texts are shown in part until asked for: a page must not freeze on one. */
+import { useState } from 'preact/hooks';
+import { pretty } from '../core/api.ts';
+import type { Json } from '../core/wire.ts';
+import { Copy } from './copy.tsx';
+import { ScrollRegion } from './scroll-region.tsx';
+
+const SHOWN_CHARS = 20_000;
+const TOKENS = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
+
+export function JsonView({ value, label }: { value: Json | undefined; label: string }) {
+  const [all, setAll] = useState(false);
+  const text = pretty(value);
+  const shown = all ? text : text.slice(0, SHOWN_CHARS);
+  return (
+    <div class="json">
+      <Copy text={text} what={label} />
+      <ScrollRegion class="json-text" label={label}>
+        <pre>{coloured(shown)}</pre>
+      </ScrollRegion>
+      {shown.length < text.length && (
+        <button type="button" class="button quiet tiny" onClick={() => setAll(true)}>
+          Show all {Math.ceil(text.length / 1000)} KB
+        </button>
+      )}
+    </div>
+  );
+}
+
+function coloured(text: string) {
+  const parts = [];
+  let at = 0;
+  for (const match of text.matchAll(TOKENS)) {
+    const [whole, string, colon, word] = match;
+    if (match.index > at) parts.push(text.slice(at, match.index));
+    if (string !== undefined) {
+      parts.push(<span class={colon === undefined ? 'json-string' : 'json-key'}>{string}</span>, colon ?? '');
+    } else {
+      parts.push(<span class={word === undefined ? 'json-number' : 'json-word'}>{whole}</span>);
+    }
+    at = match.index + whole.length;
+  }
+  parts.push(text.slice(at));
+  return parts;
+}

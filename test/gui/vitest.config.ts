@@ -1,0 +1,11 @@
+/** `npm run test:gui`: the GUI in a real Chromium against a real server. Left out of `npm test`, which needs neither. */
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/gui/**/*.browser.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    fileParallelism: false,
+  },
+});
