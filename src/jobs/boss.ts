@@ -21,7 +21,8 @@ export interface Boss extends BatchJobs {
 const SCHEMA = 'core_jobs';
 const QUEUE = 'batch';
 const POOL_MAX = 4;
-const POLL_SECONDS = 2;
+/** Wakes find nearly everything at once; the poll is for retries and for hints that were lost. */
+const POLL_SECONDS = 10;
 /** A job of a process that died comes again after this; a batch has its own deadline, which is shorter. */
 const EXPIRE_SECONDS = 120;
 /** Beyond any fault that ends; what is lost then is found by its row. */
@@ -43,6 +44,13 @@ export async function startBoss(url: string, log: Log): Promise<Boss> {
     max: POOL_MAX,
     connectionTimeoutMillis: 5_000,
     schedule: false,
+    // The queue's own housekeeping; nothing here waits for it, and an idle server should be quiet.
+    superviseIntervalSeconds: 300,
+    maintenanceIntervalSeconds: 600,
+    monitorIntervalSeconds: 600,
+    queueCacheIntervalSeconds: 600,
+    bamIntervalSeconds: 600,
+    flowIntervalSeconds: 600,
   });
   let doubtUntil = 0;
   let state: 'up' | 'down' = 'up';
