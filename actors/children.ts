@@ -47,12 +47,11 @@ export class Children {
     this.#soon({ executionId, commandId, childExecutionId });
   }
 
-  /** Parked commands whose child has ended, or whose time is over. Returns how many were settled. */
+  /** Parked commands whose child has ended. Returns how many were settled. */
   async recover(): Promise<number> {
     const { store } = this.#parts;
     let settled = 0;
     for (const waiting of await store.parked()) settled += (await this.deliver(waiting)) ? 1 : 0;
-    for (const waiting of await store.parkedOverdue(100)) settled += (await this.deliver(waiting, true)) ? 1 : 0;
     return settled;
   }
 

@@ -202,7 +202,7 @@ export class Commands implements CommandService {
   /** After a commit: forgets closed commands, and tells workers that hold one of a run that was ended for them. */
   onCommitted(_actor: ExecutionActor, writing: Writing): void {
     for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
-      if (row.completedAt === null) continue;
+      if (row.completedAt === null && row.parkedOn === null) continue;
       if (row.workerId !== null) this.#unnamed.named(row.workerId, [row.commandId]);
       const held = this.#held.get(row.commandId);
       this.#held.delete(row.commandId);

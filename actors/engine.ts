@@ -3,6 +3,8 @@
  * simulator hand in memory; what happens in between is the same code.
  */
 import type { ClaimPolicy } from '../machines/command/claim.ts';
+import { instantOf } from '../machines/command/instant.ts';
+import { NO_CHILD } from '../machines/command/retry-wait.ts';
 import type { EngineLimits } from '../machines/execution/stage.ts';
 import { isMap, type JsonMap } from '../machines/json.ts';
 import { CommandBoard } from './board.ts';
@@ -15,6 +17,7 @@ import type { Bus, Clock, CommandHint, Ids, Log, Meter, Store } from './ports.ts
 import { publishHints, Recovery } from './recovery.ts';
 import type { CatalogService, WorkerService } from './services.ts';
 import { Supervisor } from './supervisor.ts';
+import { RetryWaits } from './retry-waits.ts';
 
 export interface EngineSettings {
   readonly limits: EngineLimits;
@@ -66,6 +69,9 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     meter,
     playbook: async (catalogId) => (await catalog.playbook(catalogId)).playbook,
     actorsMax: settings.actorsMax,
+/** Their jobs share flushes; an execution's mailbox takes no more than so many. */
+const WAKES_AT_ONCE = 32;
+
     payloadBytesMax: settings.payloadBytesMax,
   });
   const engine = supervisor.attach({
@@ -105,6 +111,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     store,
     board,
     flusher,
+      for (const row of writing.changed.values()) expectWake(row);
     supervisor,
     children,
     bus,
@@ -114,12 +121,35 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
   const executions = new Executions({
     store,
     flusher,
+  const retries = new RetryWaits({ store, flusher, supervisor, announce: (hints) => recovery.announce(hints) });
+  const wake = async (waits: readonly ParkedCommand[]): Promise<number> => {
+    let count = 0;
+    for (let from = 0; from < waits.length; from += WAKES_AT_ONCE) {
+      const group = waits.slice(from, from + WAKES_AT_ONCE);
+      const ended = await Promise.allSettled(
+        group.map((wait) => (wait.childExecutionId === NO_CHILD ? retries.wake(wait) : children.deliver(wait, true))),
+      );
+      for (const end of ended) {
+        if (end.status === 'fulfilled') count += end.value ? 1 : 0;
+        // The moment stays in the row: reconciliation comes back to it.
+        else log.warn('A wait could not be ended', { error: String(end.reason) });
+      }
+    }
+    return count;
+  };
+  const wakes = new WakeQueue({ clock, onDue: (waits) => void wake(waits) });
+  const expectWake = ({ executionId, commandId, parkedOn, nextWakeAt }: CommandRow): void => {
+    if (parkedOn === null || nextWakeAt === null) return;
+    wakes.add(instantOf(nextWakeAt), { executionId, commandId, childExecutionId: parkedOn });
+  };
     supervisor,
     catalog,
     ids,
     clock,
     engine,
     bus,
+    wake,
+    expect: ({ nextWakeAt, ...wait }) => wakes.add(instantOf(nextWakeAt), wait),
     nestingMax: settings.nestingMax,
     log,
     meter,
@@ -171,6 +201,7 @@ function notifyOf(executions: Executions, hint: JsonMap): void {
 }
 
 /** Hints are data from outside: what does not look like one is a sign that something is there. */
+      wakes.stop();
 function takeHints(recovery: Recovery, pool: string, hints: readonly JsonMap[]): void {
   const known: CommandHint[] = [];
   for (const hint of hints) {
@@ -185,7 +216,15 @@ function takeHints(recovery: Recovery, pool: string, hints: readonly JsonMap[]):
       recovery.onPoolHint(pool).catch(() => {});
       return;
     }
-    known.push({ executionId, commandId, pool, toolKind, priority: typeof priority === 'number' ? priority : 0 });
+    const retry = hint['retry'] === true;
+    known.push({
+      executionId,
+      commandId,
+      pool,
+      toolKind,
+      priority: typeof priority === 'number' ? priority : 0,
+      retry,
+    });
   }
   recovery.onHint(known);
 }

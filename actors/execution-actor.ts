@@ -4,6 +4,7 @@
  */
 
 import { instantOf, isoOf } from '../machines/command/instant.ts';
+import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import type { EventDraft, LogEvent } from '../machines/events.ts';
 import type { Plan } from '../machines/execution/plan.ts';
 import { type Touched, touch, touchedBy } from '../machines/execution/progress.ts';
@@ -51,6 +52,8 @@ export interface Writing {
   readonly issued: Map<number, CommandRow>;
   readonly changed: Map<number, CommandRow>;
   readonly results: ResultRow[];
+  /** Commands of `changed` that got another context. */
+  readonly recontexted: Set<number>;
   /** Values of `results` by reference: a turn may read what it has stored itself. */
   readonly stored: Map<string, Json>;
   readonly abandoned: number[];
@@ -145,6 +148,7 @@ export class ExecutionActor {
       issued: new Map(),
       changed: new Map(),
       results: [],
+      recontexted: new Set(),
       stored: new Map(),
       abandoned: [],
       batches: { accepted: [], moved: [], jobs: [] },
@@ -192,7 +196,7 @@ export class ExecutionActor {
       copied,
       nextEventId: () => this.#nextEventId(),
       newId: () => this.#engine.ids.next(),
-      isPending: (commandId) => this.commands.get(commandId)?.status === 'PENDING',
+      isPending: (commandId) => this.#isPending(commandId),
       payload: (ref) => writing.stored.get(ref) ?? this.#engine.payload(ref),
       store: (value, name, inlineMaxBytes) => this.store(value, name, null, inlineMaxBytes),
     });
@@ -205,6 +209,12 @@ export class ExecutionActor {
   }
 
   /** Appends an inbox event that only attaches something; the chart folds it and decides nothing. */
+  /** Nobody works on it: it was never granted, or waits for its next try. */
+  #isPending(commandId: number): boolean {
+    const row = this.commands.get(commandId);
+    return row !== undefined && (row.status === 'PENDING' || retryWaitOf(row) !== null);
+  }
+
   note(draft: EventDraft): LogEvent {
     const event = this.append(draft);
     absorbEvent(this.state, event);
@@ -242,6 +252,8 @@ export class ExecutionActor {
   change(row: CommandRow): void {
     const writing = this.#openWriting();
     if (row.status === 'PENDING' || row.status === 'CLAIMED' || row.status === 'RUNNING')
+    const before = this.commands.get(row.commandId);
+    if (before !== undefined && before.context !== row.context) writing.recontexted.add(row.commandId);
       this.commands.set(row.commandId, row);
     else this.commands.delete(row.commandId);
     if (writing.issued.has(row.commandId)) writing.issued.set(row.commandId, row);

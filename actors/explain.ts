@@ -3,6 +3,7 @@
  * nothing that is alive or planned can move it, or when a moment at which somebody should have looked has long passed.
  */
 import { instantOf } from '../machines/command/instant.ts';
+import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { DomainError } from './errors.ts';
 import type { Clock, CommandRow, ExecutionRow } from './ports.ts';
 import type { ReadService, WorkerRow, WorkerService } from './services.ts';
@@ -80,7 +81,7 @@ async function explain(
   for (const command of commands) {
     const because = becauseOf(command, workers, now, parts.staleSeconds);
     const canMove =
-      command.parkedOn === null
+      command.parkedOn === null || because === 'retry_wait'
         ? MOVING.has(because) || servesPool(workers, command.pool)
         : await childMoves(command.parkedOn, workers, parts, depth);
     waits.push({ on: waitingOn(command, because), canMove });
@@ -109,9 +110,10 @@ const NOTHING = {
 } as const;
 
 /** Reasons that need no other worker to come. */
-const MOVING: ReadonlySet<Because> = new Set<Because>(['running', 'waiting_for_claim']);
+const MOVING: ReadonlySet<Because> = new Set<Because>(['running', 'waiting_for_claim', 'retry_wait']);
 
 function becauseOf(command: CommandRow, workers: readonly WorkerRow[], now: number, staleSeconds: number): Because {
+  if (retryWaitOf(command) !== null) return 'retry_wait';
   if (command.parkedOn !== null) return 'parked_on_child';
   if (command.workerId === null) return servesPool(workers, command.pool) ? 'waiting_for_claim' : 'no_ready_worker';
   const holder = workers.find((worker) => worker.name === command.workerId);
@@ -183,6 +185,7 @@ const SENTENCES: Partial<Record<Because, (words: Words) => string>> = {
     `Worker '${command.workerId}' holds ${what} and has not been heard of lately; another one may take it over.`,
   worker_offline: ({ command, what }) =>
     `Worker '${command.workerId}' held ${what} and is gone; another one of pool '${command.pool}' may take it over.`,
+  retry_wait: ({ command, what }) => `Waiting for the next try of ${what} at ${command.nextWakeAt}.`,
   parked_on_child: ({ command, what, seconds }) =>
     `Waiting for execution ${command.parkedOn}, which ${what} started ${seconds} ago.`,
 };

@@ -7,6 +7,7 @@
  * again from the log, alone if it keeps failing, so that one poisoned execution never blocks its neighbours.
  */
 import type { ClaimHolder, ClaimPolicy } from '../machines/command/claim.ts';
+import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { NeedPayload } from '../machines/playbook/values.ts';
 import type { Claimant, CommandBoard } from './board.ts';
 import { suits } from './board.ts';
@@ -401,9 +402,11 @@ export class Flusher {
       hints.delete(taken);
       const actor = actors.get(hint.executionId) ?? loaded.get(hint.executionId);
       const row = actor?.commands.get(hint.commandId);
-      if (actor === undefined || row === undefined || row.parkedOn !== null) {
+      // Another process issued it, or took it from a worker that this one believes to have it.
+      const isBehind = row === undefined || (hint.retry === true && row.parkedOn === null);
+      if (actor === undefined || isBehind || (row.parkedOn !== null && retryWaitOf(row) === null)) {
         claimant.room += 1;
-        if (row === undefined) this.#lookAgain(hint);
+        if (isBehind) this.#lookAgain(hint);
         continue;
       }
       if (actor.inbox.length > 0) {
@@ -427,10 +430,11 @@ export class Flusher {
     const { store, supervisor, board } = this.#parts;
     store.command(hint.commandId).then(
       (row) => {
-        if (row === null || row.completedAt !== null || row.parkedOn !== null) return;
+        if (row === null || row.completedAt !== null || (row.parkedOn !== null && retryWaitOf(row) === null)) return;
         supervisor.evict(hint.executionId);
-        board.post(hint);
-        this.#serveWaiters([hint]);
+        const { retry: _, ...again } = hint;
+        board.post(again);
+        this.#serveWaiters([again]);
       },
       // A sweep finds it.
       () => {},

@@ -1,6 +1,7 @@
 /** Giving a command to a worker inside a flush: arbitration, `command.claimed`, and the row with its fencing token. */
 import { arbitrateClaim, type ClaimHolder, type ClaimPolicy, type Refusal } from '../machines/command/claim.ts';
 import { instantOf } from '../machines/command/instant.ts';
+import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
@@ -26,7 +27,8 @@ export function grantCommand(
   holder: ClaimHolder | null,
   policy: ClaimPolicy,
 ): Granting {
-  const verdict = arbitrateClaim(row, actor.row.status, claimant, holder, instantOf(actor.at), policy);
+  const claimable = { ...row, retryAt: retryWaitOf(row)?.at ?? null };
+  const verdict = arbitrateClaim(claimable, actor.row.status, claimant, holder, instantOf(actor.at), policy);
   if (verdict.decision === 'refuse') return { decision: 'refuse', refusal: verdict };
   if (verdict.decision === 'exhausted') {
     failExhausted(actor, row);
@@ -50,6 +52,7 @@ export function grantCommand(
       activation: row.activation,
       ...(row.iterationIndex === null ? {} : { iteration_index: row.iterationIndex }),
       ...(verdict.reclaimed ? { reclaimed: true, reclaimed_from: verdict.reclaimedFrom, reason: verdict.reason } : {}),
+      ...(verdict.reason === 'retry_due' ? { reason: verdict.reason } : {}),
     },
   });
   const granted: CommandRow = {
@@ -62,6 +65,7 @@ export function grantCommand(
     startedAt: null,
     heartbeatAt: null,
     nextWakeAt: actor.later(policy.leaseSeconds),
+    parkedOn: null,
     latestEventId: event.eventId,
   };
   actor.change(granted);
@@ -109,7 +113,7 @@ export function grantedCommand(actor: ExecutionActor, row: CommandRow, leaseSeco
 
 export function describeCommand(
   row: CommandRow,
-  execution: Pick<ExecutionActor, 'row' | 'plan'>,
+  execution: Pick<ExecutionActor, 'row' | 'plan' | 'engine'>,
   leaseSeconds: number,
   stepTimeoutSeconds: number,
 ): GrantedCommand {

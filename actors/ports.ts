@@ -105,7 +105,7 @@ export interface CommandRow {
   readonly startedAt: string | null;
   readonly heartbeatAt: string | null;
   readonly completedAt: string | null;
-  /** Child execution a parked command waits for. */
+  /** Child execution a parked command waits for; 0: none, it waits for its next try (machines/command/retry-wait.ts). */
   readonly parkedOn: number | null;
   readonly nextWakeAt: string | null;
   readonly republishedAt: string | null;
@@ -159,7 +159,7 @@ export interface StoredSnapshot {
   readonly context: JsonMap;
 }
 
-/** The mutable columns of a command, all of them; written where (execution, command) match. */
+/** The mutable columns of a command, all of them (a context only when it has changed); written where (execution, command) match. */
 export type CommandChange = Pick<
   CommandRow,
   | 'executionId'
@@ -175,7 +175,10 @@ export type CommandChange = Pick<
   | 'nextWakeAt'
   | 'error'
   | 'latestEventId'
->;
+> & {
+  /** Absent: it stays as it is. */
+  readonly context?: JsonMap;
+};
 
 /** A payload kept apart from the log (language 10.3). `data` is its JSON text. */
 export interface ResultRow {
@@ -211,6 +214,7 @@ export interface BatchRow {
   readonly eventIds: readonly number[];
   readonly eventCount: number;
   readonly commandsGenerated: number;
+  | 'maxAttempts'
   readonly workerId: string | null;
   /** End of the present attempt at processing; null before the first. */
   readonly deadlineAt: string | null;
@@ -298,26 +302,33 @@ export interface Store {
   commandsClaimedBy(claimId: string, workerId: string): Promise<readonly CommandRow[]>;
   /** PENDING commands of these pools, best first (priority, then age). */
   pending(pools: readonly string[], limit: number): Promise<readonly CommandHint[]>;
-  /** Open commands whose `next_wake_at` has passed, claims before PENDING, oldest first; parked ones excluded. */
+  /** Open commands whose `next_wake_at` has passed, claims before PENDING, oldest first; none that waits for a child. */
   overdue(limit: number): Promise<readonly CommandHint[]>;
   /** Open commands this worker works on; parked ones are nobody's work. */
   heldBy(workerId: string): Promise<readonly CommandHint[]>;
   /** Earliest `next_wake_at` of any open command (parked ones included), or null. */
   nextWakeAt(): Promise<string | null>;
   /** Parked commands that wait for one of these executions, or (no argument) whose child has already ended. */
-  parked(
-    childIds?: readonly number[],
-  ): Promise<readonly { executionId: number; commandId: number; childExecutionId: number }[]>;
-  /** Parked commands whose time-out has passed. */
-  parkedOverdue(
-    limit: number,
-  ): Promise<readonly { executionId: number; commandId: number; childExecutionId: number }[]>;
+  parked(childIds?: readonly number[]): Promise<readonly ParkedCommand[]>;
+  /** Parked commands whose time is over within so many seconds, or was already; soonest first. */
+  parkedUntil(seconds: number, limit: number): Promise<readonly ParkedWait[]>;
   /** Moves `next_wake_at` (and counts a republish when asked) of open commands; never a status. */
   postpone(
     commands: readonly { executionId: number; commandId: number; nextWakeAt: string; republished: boolean }[],
   ): Promise<void>;
   /** Refreshes the hold age of commands still worked on: `heartbeat_at` and `next_wake_at`, where the attempt matches. */
   touch(
+export interface ParkedCommand {
+  readonly executionId: number;
+  readonly commandId: number;
+  readonly childExecutionId: number;
+}
+
+/** A parked command and the moment at which its wait is over, whatever it waits for. */
+export interface ParkedWait extends ParkedCommand {
+  readonly nextWakeAt: string;
+}
+
     holds: readonly { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[],
   ): Promise<void>;
   execution(executionId: number): Promise<ExecutionRow | null>;
@@ -325,6 +336,8 @@ export interface Store {
   /** Running executions below this one (children, grandchildren …), parents first. */
   runningDescendants(executionId: number): Promise<readonly number[]>;
   /** Running executions older than the instant, oldest first. */
+  /** Its next try is due; whoever still thinks that somebody works on it is behind. */
+  readonly retry?: boolean;
   runningSince(before: string, limit: number): Promise<readonly number[]>;
   /** Executions with events that no turn has handled yet (`handled_through < last_event_id`, running). */
   withInbox(limit: number): Promise<readonly number[]>;

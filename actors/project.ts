@@ -108,7 +108,7 @@ export function flushOf(actors: readonly ExecutionActor[]): Flush {
     if (writing === null) continue;
     events.push(...writing.events);
     issued.push(...writing.issued.values());
-    commands.push(...writing.changed.values());
+    for (const row of writing.changed.values()) commands.push(changeOf(row, writing.recontexted.has(row.commandId)));
     results.push(...writing.results);
     accepted.push(...writing.batches.accepted);
     moved.push(...writing.batches.moved);
@@ -125,6 +125,17 @@ export function flushOf(actors: readonly ExecutionActor[]): Flush {
     heads,
     results,
     batches: { accepted, moved, jobs },
+  };
+}
+
+function changeOf(row: CommandRow, hasNewContext: boolean): CommandChange {
+  const { executionId, commandId, status, attempt, maxAttempts, workerId, claimId, claimedAt, startedAt } = row;
+  const { completedAt, parkedOn, nextWakeAt, error, latestEventId, context } = row;
+  return {
+    ...{ executionId, commandId, status, attempt, maxAttempts, workerId, claimId, claimedAt, startedAt },
+    ...{ completedAt, parkedOn, nextWakeAt, error, latestEventId },
+    // A context may be large; the row keeps the one it has.
+    ...(hasNewContext ? { context } : {}),
   };
 }
 

@@ -9,7 +9,7 @@ import { isoOf } from '../machines/command/instant.ts';
 import type { CommandBoard } from './board.ts';
 import type { Children } from './children.ts';
 import type { Flusher } from './flush.ts';
-import type { Bus, Clock, CommandHint, Log, Store } from './ports.ts';
+import type { Bus, Clock, CommandHint, Log, ParkedCommand, ParkedWait, Store } from './ports.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface RecoveryParts {
@@ -18,12 +18,18 @@ export interface RecoveryParts {
   readonly flusher: Flusher;
   readonly supervisor: Supervisor;
   readonly children: Children;
+  /** What to do with a parked command whose wait is over. */
+  wake(waits: readonly ParkedCommand[]): Promise<number>;
+  /** A parked command whose wait ends soon. */
+  expect(wait: ParkedWait): void;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const PAGE = 1000;
+/** Waits that end by then are kept in mind at a start and by reconciliation. */
+const EXPECTED_SECONDS = 600;
 /** A pool that had more than a page is looked at again when so little is left on the board. */
 const LOW = 250;
 const POLL_MIN_MS = 5_000;
@@ -107,8 +113,14 @@ export class Recovery {
   }
 
   /** Parked commands whose child has ended, or whose time is over. Returns how many were settled. */
-  settleParked(): Promise<number> {
-    return this.#parts.children.recover();
+  async settleParked(): Promise<number> {
+    const { store, children, wake, expect, clock } = this.#parts;
+    const settled = await children.recover();
+    const waits = await store.parkedUntil(EXPECTED_SECONDS, PAGE);
+    const now = isoOf(clock.now());
+    // Others that end soon are kept in mind: whoever parked them may be gone.
+    for (const wait of waits) if (wait.nextWakeAt > now) expect(wait);
+    return settled + (await wake(waits.filter((wait) => wait.nextWakeAt <= now)));
   }
 
   /** Brings an execution back from the log; what no turn has handled takes its turn then. */
@@ -173,6 +185,7 @@ export function publishHints(bus: Bus, hints: readonly CommandHint[]): void {
         pool: hint.pool,
         priority: hint.priority,
         tool_kind: hint.toolKind,
+        ...(hint.retry === true ? { retry: true } : {}),
       })),
     );
   }

@@ -3,6 +3,7 @@
  * turn (language 13.3); anything else is compared with what the log already holds: a repeat is dropped, an outrun claim
  * is kept as stale, work for something that has ended is kept as late (language 14.3, api 4.2).
  */
+import { NO_CHILD, retryWaitOf } from '../machines/command/retry-wait.ts';
 import type { EventDraft, EventResult, LogEvent } from '../machines/events.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
@@ -67,6 +68,7 @@ function accept(
   workerId: string,
   said: ReadonlySet<string>,
 ): Handling {
+  if (outcome.resume !== undefined) return acceptWait(actor, row, report, outcome, outcome.resume, workerId, said);
   const eventIds: number[] = [];
   let commandsGenerated = 0;
   let last: LogEvent | null = null;
@@ -90,6 +92,56 @@ function accept(
     child: outcome.outcome === 'parked' ? (outcome.childExecutionId ?? null) : null,
   };
 }
+
+/**
+ * The next try lies ahead: the row keeps what it needs and nobody holds it (language 7.7). The chart knows nothing of
+ * tries, so no turn is taken. Where nothing new may start, and where an outcome counts already, the last try was the end.
+ */
+function acceptWait(
+  actor: ExecutionActor,
+  row: CommandRow,
+  report: Report,
+  outcome: ReportedOutcome,
+  resume: NonNullable<ReportedOutcome['resume']>,
+  workerId: string,
+  said: ReadonlySet<string>,
+): Handling {
+  if (runOf(actor.state).failing || hasOutcome(actor, row)) {
+    const { resume: _, ...rest } = outcome;
+    return accept(actor, row, report, { ...rest, outcome: 'error', error: outcome.error ?? GIVEN_UP }, workerId, said);
+  }
+  const deadline = actor.later(resume.timeoutSeconds);
+  const due = actor.later(resume.afterSeconds);
+  const at = due < deadline ? due : deadline;
+  const wait = { at, attempt: row.attempt, deadline, state: resume.state, ctx: outcome.ctx };
+  const events = canonicalRows(actor, row, report, outcome, workerId)
+    .filter((draft) => draft.type === 'command.heartbeat' || !said.has(familyOf(draft.type)))
+    .map((draft) =>
+      actor.append(
+        draft.type === 'command.heartbeat' ? { ...draft, context: { ...draft.context, resume_at: at } } : draft,
+      ),
+    );
+  actor.change({
+    ...row,
+    status: 'RUNNING',
+    startedAt: row.startedAt ?? actor.at,
+    parkedOn: NO_CHILD,
+    nextWakeAt: at,
+    // The grant that follows is no sign of a worker that was lost.
+    maxAttempts: row.maxAttempts + 1,
+    context: { ...row.context, resume: wait },
+    latestEventId: events.at(-1)?.eventId ?? row.latestEventId,
+  });
+  const eventIds = events.map((event) => event.eventId);
+  return { kind: 'accepted', eventIds, commandsGenerated: 0, status: actor.row.status, child: null };
+}
+
+const GIVEN_UP: JsonMap = {
+  kind: 'logic',
+  code: 'RETRY_GIVEN_UP',
+  message: 'no further try was made because the execution is failing',
+  retryable: false,
+};
 
 /** The outcome of a parked command, said by the worker that parked it: its call row closes it (language 14.2). */
 function acceptParked(
@@ -184,7 +236,14 @@ export function canonicalRows(
   const status = ok || isParked ? 'completed' : 'failed';
   const error = ok || isParked ? null : messageOf(outcome);
   const drafts: EventDraft[] = [];
+  const { resume } = outcome;
   if (row.startedAt === null) drafts.push({ ...node, type: 'command.started', status: 'running', context, meta });
+  if (resume !== undefined) {
+    const { afterSeconds, state } = resume;
+    const waits = { ...context, retry_after_seconds: afterSeconds, resume: state };
+    drafts.push({ ...node, type: 'command.heartbeat', status: 'running', duration, context: waits, meta });
+    return drafts.map((draft, index) => ({ ...draft, reportSeq: index }));
+  }
   if (!isParked) {
     drafts.push({
       ...node,
@@ -302,7 +361,7 @@ export function handleKnown(
   if (isBehind(actor, known)) return { kind: 'ask' };
   const open = actor.commands.get(row.commandId);
   if (open !== undefined && isHeldBy(open, report, workerId)) {
-    if (open.parkedOn !== null && outcome.outcome !== 'parked')
+    if (open.parkedOn !== null && retryWaitOf(open) === null && outcome.outcome !== 'parked')
       return acceptParked(actor, open, report, outcome, workerId);
     if (open.parkedOn === null) {
       const said = new Set(known.events.map((event) => familyOf(event.type)));

@@ -33,6 +33,7 @@ export type { InvariantReport } from './invariants.ts';
 export type { LeaseRow } from './lease.ts';
 export type { ReaperStatus, SweepAnswer, SweepReport } from './reaper.ts';
 
+export type { Discovery, LifecycleReceipt } from './tool-servers.ts';
 // ------------------------------------------------------------------ executions
 
 export interface StartRequest {
@@ -246,6 +247,13 @@ export interface ReportedOutcome {
   readonly error?: JsonMap;
   readonly childExecutionId?: number;
   /** `ctx` writes of the command, by variable path (`a` or `a.b`). */
+  /** Instead of a child: the command waits this long for its next try, which goes on from `state` (language 7.7). */
+  readonly resume?: {
+    readonly afterSeconds: number;
+    /** What is left of the step's time, from now. */
+    readonly timeoutSeconds: number;
+    readonly state: Json;
+  };
   readonly ctx: JsonMap;
   readonly tasks: JsonMap;
   readonly failedTask?: string | null;

@@ -163,8 +163,8 @@ export function createMemoryStore(
     return found.sort((a, b) => a.eventId - b.eventId).map(withoutExecution);
   }
 
-  function isDue(row: CommandRow): boolean {
-    return row.nextWakeAt !== null && Date.parse(row.nextWakeAt) <= clock.now();
+  function isDue(row: CommandRow, seconds = 0): boolean {
+    return row.nextWakeAt !== null && Date.parse(row.nextWakeAt) <= clock.now() + seconds * 1000;
   }
 
   const nowText = () => new Date(clock.now()).toISOString();
@@ -246,10 +246,10 @@ export function createMemoryStore(
         .map(hintOf);
     },
     async overdue(limit) {
-      return select((row) => isOpen(row) && row.parkedOn === null && isDue(row))
+      return select((row) => isOpen(row) && (row.parkedOn ?? 0) === 0 && isDue(row))
         .sort((a, b) => Number(isHeld(b)) - Number(isHeld(a)) || byWake(a, b))
         .slice(0, limit)
-        .map(hintOf);
+        .map((row) => ({ ...hintOf(row), retry: row.parkedOn !== null }));
     },
     async heldBy(workerId) {
       return select((row) => isHeld(row) && row.workerId === workerId && row.parkedOn === null)
@@ -268,11 +268,11 @@ export function createMemoryStore(
         .sort(byId)
         .flatMap(parkedOf);
     },
-    async parkedOverdue(limit) {
-      return select((row) => row.parkedOn !== null && isDue(row))
+    async parkedUntil(seconds, limit) {
+      return select((row) => row.parkedOn !== null && isDue(row, seconds))
         .sort(byWake)
         .slice(0, limit)
-        .flatMap(parkedOf);
+        .flatMap((row) => parkedOf(row).map((wait) => ({ ...wait, nextWakeAt: row.nextWakeAt ?? '' })));
     },
     async postpone(changes) {
       for (const { commandId, nextWakeAt, republished } of changes) {
@@ -383,7 +383,6 @@ function hintOf({ executionId, commandId, pool, priority, toolKind }: CommandRow
 }
 
 function parkedOf(row: CommandRow) {
-  return row.parkedOn === null
-    ? []
-    : [{ executionId: row.executionId, commandId: row.commandId, childExecutionId: row.parkedOn }];
+  const { executionId, commandId, parkedOn } = row;
+  return parkedOn === null ? [] : [{ executionId, commandId, childExecutionId: parkedOn }];
 }

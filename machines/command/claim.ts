@@ -1,5 +1,6 @@
 /**
- * May this worker have this command now? The thirteen rows of api 4.2, the first that matches decides. Everything that
+ * May this worker have this command now? The rows of api 4.2, the first that matches decides, and before those of claimed
+ * commands one for a next try that lies ahead: refused until then, granted to anybody from then on. Everything that
  * varies with time is in the arguments; a grant still has to win its guarded update, so two racing claims give one grant.
  */
 import { instantOf } from './instant.ts';
@@ -15,6 +16,8 @@ export interface ClaimableCommand {
   readonly claimedAt: string | null;
   readonly heartbeatAt: string | null;
   readonly parkedOn: number | null;
+  /** It waits for its next try until then; absent or null: it does not. */
+  readonly retryAt?: string | null;
 }
 
 /** The worker named by the row. Instants are milliseconds since the epoch. */
@@ -40,6 +43,7 @@ export interface ClaimPolicy {
 
 export type GrantReason =
   | 'pending'
+  | 'retry_due'
   | 'worker_restarted'
   | 'same_worker'
   | 'worker_offline'
@@ -98,7 +102,9 @@ export function arbitrateClaim(
   });
   if (!isOpen(command.status) || executionStatus !== 'running') return refuse('already_terminal', 'terminal');
   if (claimant.status === 'draining') return refuse('worker_draining', 'worker_draining');
-  if (command.parkedOn !== null) return refuse('active_claim', 'parked');
+  const retryAt = command.retryAt ?? null;
+  if (retryAt !== null && instantOf(retryAt) <= now) return grantAnew(command, 'retry_due');
+  if (command.parkedOn !== null || retryAt !== null) return refuse('active_claim', 'parked');
   if (command.status === 'PENDING') return grantAnew(command, 'pending');
 
   const claimedAt = claimedAtOf(command);
@@ -133,7 +139,10 @@ export function wakeAtFor(
   now: number,
   policy: ClaimPolicy,
 ): number | null {
-  if (!isOpen(command.status) || command.parkedOn !== null) return null;
+  if (!isOpen(command.status)) return null;
+  const retryAt = command.retryAt ?? null;
+  if (retryAt !== null) return Math.max(now, instantOf(retryAt));
+  if (command.parkedOn !== null) return null;
   if (command.status === 'PENDING') return now;
   const claimedAt = claimedAtOf(command);
   const leaseEnd = claimedAt + policy.leaseSeconds * 1000;
@@ -163,7 +172,7 @@ export function heldSince(command: ClaimableCommand): number {
 
 function grantAnew(command: ClaimableCommand, reason: GrantReason): Grant | Exhaustion {
   if (command.attempt >= command.maxAttempts) return { decision: 'exhausted', reason };
-  const reclaimed = reason !== 'pending';
+  const reclaimed = reason !== 'pending' && reason !== 'retry_due';
   return {
     decision: 'grant',
     attempt: command.attempt + 1,

@@ -3,6 +3,7 @@
 import type { LogEvent } from '../events.ts';
 import { fold, initialSnapshot } from '../turn.ts';
 import { type CommandEvent, commandMachine } from './machine.ts';
+import { NO_CHILD } from './retry-wait.ts';
 
 export type CommandSnapshot = ReturnType<typeof foldCommand>;
 
@@ -31,6 +32,10 @@ function commandEventOf(event: LogEvent, isParked: boolean): CommandEvent | null
         ? { type: 'command.parked', childExecutionId: typeof child === 'number' ? child : 0 }
         : { type: 'command.completed' };
     }
+    case 'command.heartbeat':
+      return typeof event.context['resume_at'] === 'string'
+        ? { type: 'command.parked', childExecutionId: NO_CHILD }
+        : null;
     case 'call.done':
       return isParked ? { type: 'command.completed' } : null;
     case 'call.error':

@@ -4,12 +4,13 @@
  * because nobody works on it and no worker can lose it.
  */
 import { assign, setup } from 'xstate';
+import { NO_CHILD } from './retry-wait.ts';
 
 export interface CommandContext {
   /** Grants so far; the fencing token of the present claim. */
   readonly attempt: number;
   readonly workerId: string | null;
-  /** Child execution a parked command waits for. */
+  /** Child execution a parked command waits for; 0: it waits for its next try. */
   readonly parkedOn: number | null;
   readonly republishCount: number;
 }
@@ -26,6 +27,9 @@ export type CommandEvent =
 const chart = setup({
   // setup() reads these two only for their types.
   types: { context: {} as CommandContext, events: {} as CommandEvent },
+  guards: {
+    waitsForTime: ({ context }) => context.parkedOn === NO_CHILD,
+  },
   actions: {
     takeClaim: assign(({ context, event }) =>
       event.type === 'command.claimed' ? { ...context, attempt: event.attempt, workerId: event.workerId } : context,
@@ -69,7 +73,11 @@ export const commandMachine = chart.createMachine({
       on: {
         'command.claimed': { target: 'CLAIMED', actions: 'takeClaim', description: 'granted anew to another worker' },
         'command.started': { target: 'RUNNING', description: 'the first report of the current attempt' },
-        'command.parked': { target: 'PARKED', actions: 'waitForChild', description: 'waits for a child execution' },
+        'command.parked': {
+          target: 'PARKED',
+          actions: 'waitForChild',
+          description: 'waits for a child execution or its next try',
+        },
         ...REPUBLISHED,
         ...ENDS,
       },
@@ -79,16 +87,28 @@ export const commandMachine = chart.createMachine({
       tags: ['open', 'held'],
       on: {
         'command.claimed': { target: 'CLAIMED', actions: 'takeClaim', description: 'its worker was lost' },
-        'command.parked': { target: 'PARKED', actions: 'waitForChild', description: 'waits for a child execution' },
+        'command.parked': {
+          target: 'PARKED',
+          actions: 'waitForChild',
+          description: 'waits for a child execution or its next try',
+        },
         ...REPUBLISHED,
         ...ENDS,
       },
     },
     PARKED: {
-      description: 'Waits for a child execution; no worker is charged. Its row says RUNNING.',
+      description: 'Waits for a child execution or for its next try; no worker is charged. Its row says RUNNING.',
       tags: ['open', 'parked'],
       exit: 'endWait',
-      on: { ...ENDS },
+      on: {
+        'command.claimed': {
+          guard: 'waitsForTime',
+          target: 'CLAIMED',
+          actions: 'takeClaim',
+          description: 'its next try is due',
+        },
+        ...ENDS,
+      },
     },
     COMPLETED: { type: 'final', description: 'Succeeded.', tags: ['terminal'] },
     FAILED: { type: 'final', description: 'Failed after its policy rules.', tags: ['terminal'] },

@@ -2,16 +2,10 @@
  * Reads of the engine about commands, and the two writes that never change a status: when to look again. Those writes
  * skip rows that a commit holds at that moment; the commit says when to look again itself.
  */
-import type { CommandHint, CommandRow } from '../../actors/ports.ts';
+import type { CommandHint, CommandRow, ParkedCommand, ParkedWait } from '../../actors/ports.ts';
 import { lookUp } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import { COMMAND_COLUMNS, HELD, HINT_COLUMNS, OPEN } from './rows.ts';
-
-export interface ParkedCommand {
-  readonly executionId: number;
-  readonly commandId: number;
-  readonly childExecutionId: number;
-}
 
 export async function commandById(pipeline: Pipeline, commandId: number): Promise<CommandRow | null> {
   const rows = await lookUp<CommandRow>(pipeline, 'command_by_id', COMMAND_BY_ID, [commandId]);
@@ -48,8 +42,9 @@ export function parkedCommands(pipeline: Pipeline, childIds?: readonly number[])
     : lookUp(pipeline, 'parked_on', PARKED_ON, [childIds]);
 }
 
-export function parkedOverdue(pipeline: Pipeline, limit: number): Promise<ParkedCommand[]> {
-  return lookUp(pipeline, 'parked_overdue', PARKED_OVERDUE, [limit]);
+/** By the database's clock. */
+export function parkedUntil(pipeline: Pipeline, seconds: number, limit: number): Promise<ParkedWait[]> {
+  return lookUp(pipeline, 'parked_until', PARKED_UNTIL, [seconds, limit]);
 }
 
 export async function postponeCommands(
@@ -87,17 +82,20 @@ from (select distinct name from unnest($1::text[]) as name) as wanted
 order by priority desc, "commandId"
 limit $2`;
 
+const PARKED_COLUMNS = `
+  command.execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"`;
+
 const OVERDUE = `
 (
-  select ${HINT_COLUMNS}
+  select ${HINT_COLUMNS}, parked_on is not null as retry
   from core.command
-  where ${OPEN} and ${HELD} and parked_on is null and next_wake_at <= now()
+  where ${OPEN} and ${HELD} and coalesce(parked_on, 0) = 0 and next_wake_at <= now()
   order by next_wake_at
   limit $1
 )
 union all
 (
-  select ${HINT_COLUMNS}
+  select ${HINT_COLUMNS}, false as retry
   from core.command
   where ${OPEN} and status = 'PENDING' and next_wake_at <= now()
   order by next_wake_at
@@ -114,23 +112,23 @@ order by command_id`;
 const EARLIEST_WAKE = `select min(next_wake_at) as at from core.command where ${OPEN}`;
 
 const PARKED_ON = `
-select execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"
+select ${PARKED_COLUMNS}
 from core.command
 where parked_on = any($1::bigint[]) and parked_on is not null
 order by command_id`;
 
 const PARKED_ON_ENDED = `
-select command.execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"
+select ${PARKED_COLUMNS}
 from core.command join core.execution as child on child.execution_id = command.parked_on
 where parked_on is not null and child.status <> 'running'
 order by command_id`;
 
-const PARKED_OVERDUE = `
-select execution_id as "executionId", command_id as "commandId", parked_on as "childExecutionId"
+const PARKED_UNTIL = `
+select ${PARKED_COLUMNS}, next_wake_at as "nextWakeAt"
 from core.command
-where parked_on is not null and ${OPEN} and next_wake_at <= now()
+where parked_on is not null and ${OPEN} and next_wake_at <= now() + make_interval(secs => $1)
 order by next_wake_at
-limit $1`;
+limit $2`;
 
 const POSTPONE = `
 with chosen as (

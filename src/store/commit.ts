@@ -224,11 +224,13 @@ from fresh`;
 const UPDATE_COMMANDS = `
 with written as (
   update core.command as command
-  set status = change.status, attempt = change.attempt, worker_id = change."workerId", claim_id = change."claimId",
+  set status = change.status, attempt = change.attempt, max_attempts = change."maxAttempts", worker_id = change."workerId", claim_id = change."claimId",
     claimed_at = change."claimedAt", started_at = change."startedAt", completed_at = change."completedAt",
     parked_on = change."parkedOn", next_wake_at = change."nextWakeAt", error = change.error,
-    latest_event_id = change."latestEventId", updated_at = clock_timestamp()
+    latest_event_id = change."latestEventId", context = coalesce(change.context, command.context),
+    updated_at = clock_timestamp()
   from json_to_recordset($1::json) as change ("executionId" bigint, "commandId" bigint, status text, attempt int,
+    "maxAttempts" int, context jsonb,
     "workerId" text, "claimId" text, "claimedAt" timestamptz, "startedAt" timestamptz, "completedAt" timestamptz,
     "parkedOn" bigint, "nextWakeAt" timestamptz, error text, "latestEventId" bigint)
   where command.execution_id = change."executionId" and command.command_id = change."commandId"

@@ -5,6 +5,8 @@
 import * as v from 'valibot';
 import type { CommandRow } from '../../actors/ports.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
+import { instantOf } from '../../machines/command/instant.ts';
+import { NO_CHILD, resumeOf } from '../../machines/command/retry-wait.ts';
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import { json, map } from './fields.ts';
 import { idOut } from './ids.ts';
@@ -39,6 +41,8 @@ export const command = v.object({
     context_ref: v.nullable(v.string()),
     /** Names and values of the loop iteration, or null outside a loop. */
     iteration: v.nullable(map),
+    /** `{state, ctx}` of the wait this command goes on from; absent where it begins at its beginning. */
+    resume: v.optional(v.nullable(map)),
   }),
   meta: v.object({
     command_id: idOut,
@@ -62,6 +66,7 @@ export type Command = v.InferOutput<typeof command>;
 /** `serverTime` is ISO by the database's clock. */
 export function commandToWire(granted: GrantedCommand, serverTime: string): Command {
   const row = granted.row;
+  const resume = resumeOf(row);
   return {
     command_id: row.commandId,
     execution_id: row.executionId,
@@ -79,7 +84,7 @@ export function commandToWire(granted: GrantedCommand, serverTime: string): Comm
     attempt: row.attempt,
     worker_id: row.workerId,
     lease_seconds: granted.leaseSeconds,
-    timeout_seconds: granted.timeoutSeconds,
+    timeout_seconds: resume === null ? granted.timeoutSeconds : secondsUntil(resume.deadline, serverTime),
     server_time: serverTime,
     context: {
       tool_config: granted.toolConfig,
@@ -88,6 +93,7 @@ export function commandToWire(granted: GrantedCommand, serverTime: string): Comm
       render_context: mapAt(row.context, 'render_context'),
       context_ref: row.contextRef,
       iteration: mapAt(row.context, 'iteration'),
+      ...(resume === null ? {} : { resume: { state: resume.state, ctx: resume.ctx } }),
     },
     meta: {
       command_id: row.commandId,
@@ -154,7 +160,7 @@ export function commandRowToWire(row: CommandRow): v.InferOutput<typeof commandR
     iteration_index: row.iterationIndex,
     priority: row.priority,
     worker_id: row.workerId,
-    parked_on: row.parkedOn,
+    parked_on: row.parkedOn === NO_CHILD ? null : row.parkedOn,
     error: row.error,
     created_at: row.createdAt,
     claimed_at: row.claimedAt,
@@ -162,6 +168,11 @@ export function commandRowToWire(row: CommandRow): v.InferOutput<typeof commandR
     completed_at: row.completedAt,
     next_wake_at: row.nextWakeAt,
   };
+}
+
+/** What is left of the step's time. A step whose time is over ends with the worker's first look at its clock. */
+function secondsUntil(deadline: string, serverTime: string): number {
+  return Math.max(0.001, (instantOf(deadline) - instantOf(serverTime)) / 1000);
 }
 
 function nodeIdOf(row: CommandRow): string {

@@ -19,6 +19,9 @@ import { id, idOut, name, parseId } from './ids.ts';
 import { problemsOf } from './sentences.ts';
 import { holds, toHolds } from './worker.ts';
 
+/** No instant that is computed with it leaves the calendar. */
+const SECONDS_MAX = 10_000_000_000;
+
 const reference = v.object({
   ref: text(1024, 1),
   store: text(64, 1),
@@ -41,6 +44,14 @@ export const report = v.pipe(
     summary: maybe(map),
     error: maybe(map),
     child_execution_id: maybe(id),
+    /** The command waits for its next try; `state` comes back with the command (language 7.7). */
+    resume: maybe(
+      v.object({
+        after_seconds: decimal(0, SECONDS_MAX),
+        timeout_seconds: decimal(0, SECONDS_MAX),
+        state: json,
+      }),
+    ),
     ctx: maybe(map),
     tasks: maybe(map),
     failed_task: maybe(text(256)),
@@ -51,8 +62,8 @@ export const report = v.pipe(
   v.check((given) => (given.outcome == null) !== (given.events == null), 'needs either outcome or events'),
   v.check((given) => given.outcome !== 'error' || given.error != null, 'needs error when the outcome is error'),
   v.check(
-    (given) => given.outcome !== 'parked' || given.child_execution_id != null,
-    'needs child_execution_id when parked',
+    (given) => given.outcome !== 'parked' || (given.child_execution_id == null) !== (given.resume == null),
+    'needs either child_execution_id or resume when parked',
   ),
 );
 export type ReportBody = v.InferInput<typeof report>;
@@ -180,6 +191,15 @@ function toOutcome(body: v.InferOutput<typeof report>, outcome: ReportedOutcome[
     ...(body.summary == null ? {} : { summary: body.summary }),
     ...(body.error == null ? {} : { error: body.error }),
     ...(body.child_execution_id == null ? {} : { childExecutionId: body.child_execution_id }),
+    ...(body.resume == null || outcome !== 'parked'
+      ? {}
+      : {
+          resume: {
+            afterSeconds: body.resume.after_seconds,
+            timeoutSeconds: body.resume.timeout_seconds,
+            state: body.resume.state,
+          },
+        }),
     ctx: body.ctx ?? {},
     tasks: body.tasks ?? {},
     failedTask: body.failed_task ?? null,

@@ -24,6 +24,8 @@ export interface WorkerCommand {
   readonly iteration: Iteration | null;
   /** For the whole command, retries and waits included. */
   readonly timeoutSeconds: number;
+  /** What an earlier worker left for this one; its shape is the worker's own (pipeline.ts). */
+  readonly resume: { readonly state: Json; readonly ctx: JsonMap } | null;
 }
 
 /** `stored` is the payload of `context_ref` where the context travels apart. Throws on a configuration it cannot read. */
@@ -42,7 +44,12 @@ export function readCommand(wire: Command, stored: Json): WorkerCommand {
     context: contextOf(given, wire),
     iteration: iteration === null ? null : iterationOf(iteration),
     timeoutSeconds: wire.timeout_seconds,
+    resume: resumeOf(wire.context.resume ?? null),
   };
+}
+
+function resumeOf(given: JsonMap | null): WorkerCommand['resume'] {
+  return given === null ? null : { state: given['state'] ?? null, ctx: mapAt(given, 'ctx') ?? {} };
 }
 
 function tasksOf(config: Json, step: string): Pick<WorkerCommand, 'tasks' | 'pipeline'> {

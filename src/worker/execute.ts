@@ -3,7 +3,7 @@
  * secrets removed, large values stored apart. It always ends with a report unless it was told to stop, in which case
  * nobody waits for one.
  */
-import type { Json, JsonMap } from '../../machines/json.ts';
+import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import { pipelineValue, resultsOf } from '../../machines/playbook/pipeline-value.ts';
 import type { CallboardClient } from '../client/client.ts';
 import { ApiError } from '../client/errors.ts';
@@ -13,7 +13,7 @@ import type { WorkerCommand } from './command.ts';
 import { type TravellingValue, travelling } from './externalise.ts';
 import type { KeychainReader } from './keychain.ts';
 import { engineFailure, errorOf, thrownFailure } from './outcome.ts';
-import { type PipelineEnd, runPipeline } from './pipeline.ts';
+import { type PipelineEnd, type PipelineState, type PipelineWait, runPipeline } from './pipeline.ts';
 import { isParkable, startChild } from './playbook.ts';
 import { PayloadCache, Rendering, renderFailure } from './rendering.ts';
 import { CommandScope } from './scope.ts';
@@ -46,7 +46,8 @@ export type Outcome = Omit<ReportBody, 'report_id' | 'command_id' | 'attempt' | 
 
 const WARNING_MAX = 4096;
 const WARNINGS_MAX = 256;
-const TIMER_MAX_MS = 2 ** 31 - 1;
+/** A retry that waits longer gives its slot back and is no longer this worker's. */
+const PARK_AFTER_MS = 5_000;
 
 class StepTimeout extends Error {}
 
@@ -80,12 +81,16 @@ class CommandRun {
     this.#deps = deps;
     this.#signal = signal;
     const payloads = new PayloadCache((ref) => deps.client.resolveResult(ref, { signal }));
+  readonly #startedAt: number;
     this.#scope = new CommandScope(command, deps, payloads.get);
     this.#rendering = new Rendering(deps.templates, this.#scope, payloads);
   }
 
   async outcome(): Promise<Outcome> {
-    const parked = isParkable(this.#command.tasks, this.#command.pipeline) ? await this.#park() : null;
+    this.#startedAt = deps.now();
+    const { resume } = this.#command;
+    const parked =
+      resume === null && isParkable(this.#command.tasks, this.#command.pipeline) ? await this.#park() : null;
     if (parked !== null) return parked;
     const end = await runPipeline(this.#command.tasks, {
       scope: this.#scope,
@@ -105,6 +110,7 @@ class CommandRun {
   }
 
   /** Starts the child and leaves the waiting to the server; null where the ordinary way must say what went wrong. */
+    if ('state' in end) return this.#waiting(end);
   async #park(): Promise<Outcome | null> {
     const [task] = this.#command.tasks;
     if (task === undefined) return null;
@@ -125,6 +131,36 @@ class CommandRun {
   }
 
   async #failed(end: PipelineEnd, failed: NonNullable<PipelineEnd['failed']>): Promise<Outcome> {
+  /** Where an earlier worker left off. Its variables are written again, so that they go home with this report too. */
+  async #restored({ state, ctx }: NonNullable<WorkerCommand['resume']>): Promise<PipelineState> {
+    await this.#rendering.whole(() => this.#scope.snapshot.restore(ctx));
+    const ref = isMap(state) ? state['ref'] : null;
+    const kept = typeof ref === 'string' ? await this.#rendering.payload(ref) : state;
+    const given = isMap(kept) ? kept['pipeline'] : null;
+    if (!isMap(given)) throw new Error('the state of this command is not readable');
+    // Written by #waiting of this or an earlier release; nobody else may write there.
+    return given as unknown as PipelineState;
+  }
+
+  /** The next try is for whoever is free by then. What it needs goes with the report, apart from it where it is large. */
+  async #waiting({ afterMs, state, task, outcome }: PipelineWait): Promise<Outcome> {
+    // A pipeline's state is JSON by construction.
+    const kept = this.#scrubber.json({ pipeline: state as unknown as Json });
+    const travelled = await this.#travelling(kept, kept, null);
+    if ('ok' in travelled) return this.failedOutcome(travelled);
+    const spentMs = this.#deps.now() - this.#startedAt;
+    return {
+      outcome: 'parked',
+      resume: {
+        after_seconds: afterMs / 1000,
+        timeout_seconds: Math.max(0, this.#command.timeoutSeconds - spentMs / 1000),
+        state: 'data' in travelled ? kept : { ref: travelled.reference.ref },
+      },
+      ...(outcome.ok ? {} : { error: this.#error(outcome, task.kind), failed_task: task.name }),
+      ...this.#writes(),
+    };
+  }
+
     const { task, outcome } = failed;
     const travelled = outcome.data === null ? {} : await this.#travelling(outcome.data, outcome.data);
     return {
@@ -137,9 +173,12 @@ class CommandRun {
     };
   }
 
-  async #travelling(value: Json, once: Json): Promise<TravellingValue | ToolFailure> {
+  async #travelling(
+    value: Json,
+    once: Json,
+    output = this.#command.tasks.at(-1)?.output ?? null,
+  ): Promise<TravellingValue | ToolFailure> {
     const { client, resultInlineMaxBytes } = this.#deps;
-    const output = this.#command.tasks.at(-1)?.output ?? null;
     try {
       const [safe, safeOnce] = [this.#scrubber.json(value), this.#scrubber.json(once)];
       return await travelling(safe, safeOnce, output, resultInlineMaxBytes, this.#command, client, this.#signal);

@@ -3,8 +3,7 @@
  * follows, and keeps the names that templates see. A single tool is a pipeline of one. It never throws for a failure
  * of the work; what it throws is the reason of `signal`.
  */
-import { setImmediate as breathe, setTimeout as pause } from 'node:timers/promises';
-import type { Json, JsonMap } from '../../machines/json.ts';
+import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Assignment, Rule, Task } from '../../machines/playbook/document.ts';
 import type { FinishedTask } from '../../machines/playbook/pipeline-value.ts';
 import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
@@ -52,7 +51,7 @@ type Order =
 const LOG_MAX = 65_536;
 const BREATHE_EVERY = 64;
 
-export async function runPipeline(tasks: readonly Task[], deps: PipelineDeps): Promise<PipelineEnd> {
+export async function runPipeline(tasks: readonly Task[], deps: PipelineDeps): Promise<PipelineEnd | PipelineWait> {
   return new Pipeline(tasks, deps).run();
 }
 
@@ -71,32 +70,68 @@ class Pipeline {
     this.#deps = deps;
   }
 
-  async run(): Promise<PipelineEnd> {
-    let index = 0;
+  async run(): Promise<PipelineEnd | PipelineWait> {
+    const { resume } = this.#deps;
+    let index = resume?.index ?? 0;
+    let made = resume?.attempt ?? 0;
+    if (resume !== null) this.#restore(resume);
     for (let task = this.#tasks[index]; task !== undefined; task = this.#tasks[index]) {
-      const order = await this.#visit(task, index);
+      const order = await this.#visit(task, index, made);
+      made = 0;
+      if (order.do === 'wait') return order.wait;
       if (order.do === 'fail') return this.#end({ task, outcome: order.outcome });
       if (order.do === 'break') return this.#end(null);
       index = order.do === 'jump' ? order.to : index + 1;
     }
+/** What a visit of a task ended with. */
+type VisitEnd = Exclude<Order, { do: 'retry' }> | { readonly do: 'wait'; readonly wait: PipelineWait };
+
     return this.#end(null);
   }
 
-  /** Tries of one task until something else than a retry is ordered. */
-  async #visit(task: Task, index: number): Promise<Exclude<Order, { do: 'retry' }>> {
-    for (let attempt = 1; ; attempt++) {
+  #restore({ tries, finished, records, warnings, log, scope }: PipelineState): void {
+    this.#tries = tries;
+    for (const task of finished) this.#finished.set(task.label, task);
+    for (const [label, record] of Object.entries(records))
+      if (isMap(record)) this.#records.set(label, recordOf(record));
+    this.#warnings.push(...warnings);
+    this.#stdout = log.stdout;
+    this.#stderr = log.stderr;
+    this.#deps.scope.restore(scope);
+  }
+
+  #state(index: number, attempt: number): PipelineState {
+    return {
+      index,
+      attempt,
+      tries: this.#tries,
+      finished: [...this.#finished.values()],
+      records: Object.fromEntries(this.#records),
+      warnings: this.#warnings,
+      log: { stdout: this.#stdout, stderr: this.#stderr },
+      scope: this.#deps.scope.state(),
+    };
+  }
+
+  /** Tries of one task until something else than a retry is ordered; `made` were made before, elsewhere. */
+  async #visit(task: Task, index: number, made: number): Promise<VisitEnd> {
+    for (let attempt = made + 1; ; attempt++) {
       if (this.#tries >= this.#deps.maxTries) {
         const message = `the pipeline ran ${this.#tries} tries`;
         return { do: 'fail', outcome: engineFailure('logic', 'PIPELINE_LIMIT', message) };
       }
       this.#tries += 1;
       // Tasks that wait for nothing must not keep heartbeats and stop orders waiting.
-      if (this.#tries % BREATHE_EVERY === 0) await breathe();
+      if (this.#tries % BREATHE_EVERY === 0) await this.#time.breathe();
       const outcome = await this.#try(task, attempt);
       const { order, outcome: judged } = await this.#judge(task, index, attempt, outcome);
       if (order.do !== 'retry') return order;
       if (attempt >= order.plan.attempts) return { do: 'fail', outcome: exhausted(task, attempt, judged) };
-      await pause(retryDelayMs(order.plan, attempt), undefined, { signal: this.#deps.signal });
+      const afterMs = retryDelayMs(order.plan, attempt);
+      if (afterMs > this.#deps.parkAfterMs) {
+        return { do: 'wait', wait: { afterMs, state: this.#state(index, attempt), task, outcome: judged } };
+      }
+      await this.#time.pause(afterMs, this.#deps.signal);
     }
   }
 
@@ -257,3 +292,12 @@ function failedByRule(task: Task, rule: Rule | null, data: Json): ToolFailure {
       : `task '${task.name}' failed by policy rule ${rule.index + 1}`;
   return engineFailure('logic', 'POLICY_FAIL', message, data);
 }
+function recordOf(given: JsonMap): { status: string; attempts: number; duration_ms: number } {
+  const { status, attempts, duration_ms: durationMs } = given;
+  return {
+    status: typeof status === 'string' ? status : '',
+    attempts: typeof attempts === 'number' ? attempts : 0,
+    duration_ms: typeof durationMs === 'number' ? durationMs : 0,
+  };
+}
+

@@ -13,6 +13,7 @@ import { ownMember, type Payloads, stepValue } from '../../machines/playbook/val
 import type { WorkerCommand } from './command.ts';
 import { keychainRoot } from './keychain.ts';
 import { plainOf } from './members.ts';
+import type { ScopeState } from './scope-state.ts';
 import { Snapshot } from './snapshot.ts';
 import { withValueAt } from './variables.ts';
 
@@ -47,9 +48,10 @@ export class CommandScope implements Scope {
   /** Rendered inputs, bare names while their tool is rendered. */
   #input: JsonMap | null = null;
   #try: CurrentTry | null = null;
-  #previous: unknown;
+  #previous: Json | undefined;
   #keychain: KeychainRoot = keychainRoot(new Map());
   #output: unknown;
+  #envelope: JsonMap | null = null;
 
   constructor(command: WorkerCommand, facts: ScopeFacts, payloads: Payloads) {
     this.#command = command;
@@ -95,13 +97,14 @@ export class CommandScope implements Scope {
   /** `output` is the outcome envelope (rules, later tasks). */
   showEnvelope(envelope: JsonMap): void {
     this.#output = envelope;
+    this.#envelope = envelope;
   }
 
   /** The label shows this data from now on; a success is also `_prev`. */
   endTry(label: string, data: Json, ok: boolean): void {
     this.#ended.delete(label);
     this.#ended.set(label, data);
-    if (ok) this.#previous = stepValue(data, null, this.#payloads);
+    if (ok) this.#previous = data;
   }
 
   assign(assignments: readonly RenderedAssignment[]): void {
@@ -110,6 +113,27 @@ export class CommandScope implements Scope {
       else if (target.scope === 'iter') this.#iter = mapOf(withValueAt(this.#iter, target.path, value));
       else this.#locals = mapOf(withValueAt(this.#locals, target.path, value));
     }
+  }
+
+  // ---------------------------------------------------------------- across workers
+
+  state(): ScopeState {
+    return {
+      ended: [...this.#ended].map(([label, data]) => ({ label, data })),
+      iter: this.#iter,
+      locals: this.#locals,
+      ...(this.#previous === undefined ? {} : { previous: this.#previous }),
+      output: this.#envelope,
+    };
+  }
+
+  /** Variables are restored by themselves (`Snapshot.restore`): they travel with every report. */
+  restore({ ended, iter, locals, previous, output }: ScopeState): void {
+    for (const { label, data } of ended) this.#ended.set(label, data);
+    this.#iter = iter;
+    this.#locals = locals;
+    this.#previous = previous;
+    if (output !== null) this.showEnvelope(output);
   }
 
   // ---------------------------------------------------------------- as JSON
@@ -190,7 +214,7 @@ export class CommandScope implements Scope {
       case '_attempt':
         return this.#try?.attempt;
       case '_prev':
-        return this.#previous;
+        return this.#previous === undefined ? undefined : stepValue(this.#previous, null, this.#payloads);
       case 'input':
         return this.#input ?? undefined;
     }

@@ -63,6 +63,11 @@ export class Snapshot {
     this.writes.write(path, value);
   }
 
+  /** Writes again what an earlier worker wrote. Throws NeedPayload; what was written by then may be written again. */
+  restore(written: JsonMap): void {
+    for (const [path, value] of Object.entries(written)) this.write(path.split('.'), value);
+  }
+
   /** The value of a step that has ended; undefined for any other name. */
   step(name: string): unknown {
     const step = this.#step(name);

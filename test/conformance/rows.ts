@@ -136,11 +136,11 @@ export const held = (workerId: string, more: Partial<CommandRow> = {}): Partial<
 });
 
 export function change(row: CommandRow, more: Partial<CommandChange>): CommandChange {
-  const { executionId, commandId, status, attempt, workerId, claimId, claimedAt, startedAt } = row;
-  const { completedAt, parkedOn, nextWakeAt, error, latestEventId } = row;
+  const { executionId, commandId, status, attempt, maxAttempts, workerId, claimId, claimedAt } = row;
+  const { startedAt, completedAt, parkedOn, nextWakeAt, error, latestEventId } = row;
   return {
-    ...{ executionId, commandId, status, attempt, workerId, claimId, claimedAt, startedAt },
-    ...{ completedAt, parkedOn, nextWakeAt, error, latestEventId },
+    ...{ executionId, commandId, status, attempt, maxAttempts, workerId, claimId, claimedAt },
+    ...{ startedAt, completedAt, parkedOn, nextWakeAt, error, latestEventId },
     ...more,
   };
 }

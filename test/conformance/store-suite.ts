@@ -450,7 +450,7 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         const own = (rows: readonly { executionId: number; commandId: number }[]) =>
           rows.filter((row) => row.executionId === id).map((row) => row.commandId);
         expect(own(await store.overdue(100))).toEqual([later.commandId, late.commandId, pending.commandId]);
-        expect(own(await store.parkedOverdue(100))).toEqual([parked.commandId]);
+        expect(own(await store.parkedUntil(0, 100))).toEqual([parked.commandId]);
         expect(await store.nextWakeAt()).toBe(pending.nextWakeAt);
         await store.postpone(
           [pending, late, later, parked].map((row) => ({

@@ -14,6 +14,7 @@ export interface CommandOptions {
   readonly context?: Partial<RenderContext>;
   readonly iteration?: Iteration;
   readonly timeoutSeconds?: number;
+  readonly resume?: WorkerCommand['resume'];
   readonly step?: string;
 }
 
@@ -43,6 +44,7 @@ export function commandOf(options: CommandOptions): WorkerCommand {
     },
     iteration: options.iteration ?? null,
     timeoutSeconds: options.timeoutSeconds ?? 60,
+    resume: options.resume ?? null,
   };
 }
 

@@ -340,7 +340,7 @@ describe('time', () => {
 
   it('of the step ends a pause between tries', async () => {
     const { tool } = scripted('http', [bad('server_error', true)]);
-    const rules = policy(rule(null, { do: 'retry', attempts: 9, delay: 3600 }));
+    const rules = policy(rule(null, { do: 'retry', attempts: 9, delay: 5 }));
     const report = await run({ tool: { kind: 'http', url: 'x', ...rules }, timeoutSeconds: 0.02 }, [tool]);
     expect(report).toMatchObject({ error: { code: 'STEP_TIMEOUT' } });
   });
