@@ -18,6 +18,7 @@ import type { LeaseRow } from './lease.ts';
 import type { BatchRow, CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
 import type { ReaperStatus, SweepAnswer } from './reaper.ts';
 import type { Reconciled } from './reconcile.ts';
+import type { ToolServerService } from './tool-servers.ts';
 
 export type { Explanation } from './explain.ts';
 export type {
@@ -32,8 +33,8 @@ export type {
 export type { InvariantReport } from './invariants.ts';
 export type { LeaseRow } from './lease.ts';
 export type { ReaperStatus, SweepAnswer, SweepReport } from './reaper.ts';
-
 export type { Discovery, LifecycleReceipt } from './tool-servers.ts';
+
 // ------------------------------------------------------------------ executions
 
 export interface StartRequest {
@@ -246,7 +247,6 @@ export interface ReportedOutcome {
   readonly summary?: JsonMap;
   readonly error?: JsonMap;
   readonly childExecutionId?: number;
-  /** `ctx` writes of the command, by variable path (`a` or `a.b`). */
   /** Instead of a child: the command waits this long for its next try, which goes on from `state` (language 7.7). */
   readonly resume?: {
     readonly afterSeconds: number;
@@ -254,6 +254,7 @@ export interface ReportedOutcome {
     readonly timeoutSeconds: number;
     readonly state: Json;
   };
+  /** `ctx` writes of the command, by variable path (`a` or `a.b`). */
   readonly ctx: JsonMap;
   readonly tasks: JsonMap;
   readonly failedTask?: string | null;
@@ -396,7 +397,10 @@ export interface CatalogService {
     includeArchived: boolean;
     includeContent: boolean;
     capabilities?: readonly string[];
-    agentOnly?: boolean /** `path` (the default) or newest first. */;
+    agentOnly?: boolean;
+    /** Those that are tools for others (api 2.14.4): marked so, or all that do not forbid it. */
+    exposure?: 'marked' | 'all';
+    /** `path` (the default) or newest first. */
     order?: 'path' | 'newest';
   }): Promise<readonly CatalogEntry[]>;
   versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
@@ -713,4 +717,5 @@ export interface Services {
   readonly admin: AdminService;
   readonly inspection: InspectionService;
   readonly explanations: ExplanationService;
+  readonly toolServers: ToolServerService;
 }

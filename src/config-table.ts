@@ -392,6 +392,21 @@ export const SETTINGS = {
     'Life left below which a keychain entry that renews itself gets a new token.',
   ),
 
+  mcpExpose: setting(
+    'SVC_MCP_EXPOSE',
+    oneOf('marked', 'all', 'off'),
+    'marked',
+    'server',
+    'Playbooks that are tools under /mcp: those with `exposes_as_mcp: true`, all without `false`, or none.',
+  ),
+  mcpCallTimeoutSeconds: setting(
+    'SVC_MCP_CALL_TIMEOUT_SECONDS',
+    duration(0),
+    90,
+    'server',
+    'Time a tool call waits for its execution; then it answers with the id, and the execution goes on.',
+  ),
+
   resultInlineMaxBytes: setting(
     'SVC_RESULT_INLINE_MAX_BYTES',
     whole(1024),
@@ -499,17 +514,17 @@ export const SETTINGS = {
     'SVC_EGRESS_POLICY',
     oneOf('open', 'no-metadata', 'public-only'),
     'no-metadata',
-    'worker',
+    'every process',
     'What outbound requests may reach.',
   ),
   egressAllow: setting(
     'SVC_EGRESS_ALLOW',
     list(),
     [],
-    'worker',
+    'every process',
     'Hosts, `*.suffix`, CIDR or `host:port` allowed in spite of the policy.',
   ),
-  egressDeny: setting('SVC_EGRESS_DENY', list(), [], 'worker', 'The same, refused in any case.'),
+  egressDeny: setting('SVC_EGRESS_DENY', list(), [], 'every process', 'The same, refused in any case.'),
 
   logLevel: setting(
     'SVC_LOG_LEVEL',

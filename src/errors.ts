@@ -80,6 +80,7 @@ export const ERRORS = {
   },
   unauthenticated: { status: 401 },
   forbidden: { status: 403 },
+  egress_denied: { status: 403 },
   sql_not_allowed: { status: 403 },
   not_found: { status: 404 },
   unknown_worker: {
@@ -114,6 +115,8 @@ export const ERRORS = {
   internal_error: { status: 500 },
   decrypt_failed: { status: 500 },
   not_configured: { status: 501 },
+  upstream_failed: { status: 502 },
+  upstream_timeout: { status: 504 },
   queue_unavailable: { status: 503, retryAfter: 1, detail: codeAndMessage },
   worker_unavailable: { status: 503, retryAfter: 1, detail: codeAndMessage },
   ack_timeout: { status: 503, retryAfter: 1, detail: codeAndMessage },

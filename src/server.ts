@@ -9,7 +9,9 @@ import { createHost } from './host/host.ts';
 import { startServices } from './host/services.ts';
 import type { Log } from './log.ts';
 import { createMeter } from './metrics.ts';
-import { createTokenRequests, TokenRequestFailed, type TokenRequests } from './tools/http/token-request.ts';
+import type { EgressOptions } from './tools/http/egress.ts';
+import { createTokenRequests, TokenRequestFailed } from './tools/http/token-request.ts';
+import { createToolLister } from './tools/mcp/listing.ts';
 
 export interface ServerOptions {
   readonly log: Log;
@@ -33,8 +35,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const callers = createCallers();
   const startedAt = performance.now();
   const stopping = new AbortController();
-  const tokens = tokenRequestsOf(config);
   const version = packageVersion();
+  const { tokens, toolServers } = askersOf(config, version);
   const running = await startServices(config, {
     log,
     metrics,
@@ -42,6 +44,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     version,
     embedded: options.embedded ?? false,
     requestToken: (request, signal) => tokens.send(request, signal).catch(asSourceError),
+    listTools: (endpoint) => toolServers.list(endpoint),
   });
   let app: ReturnType<typeof createHost>;
   try {
@@ -63,7 +66,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   } catch (error) {
     // What runs already would keep the process alive.
     await running.stop();
-    await tokens.close();
+    await Promise.all([tokens.close(), toolServers.close()]);
     throw error;
   }
   const close = async (): Promise<void> => {
@@ -71,7 +74,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     running.engine.commands.drain();
     await within(app.close(), CLOSE_WITHIN_MS);
     await running.stop();
-    await tokens.close();
+    await Promise.all([tokens.close(), toolServers.close()]);
   };
   try {
     await app.listen({ host: config.host, port: config.port });
@@ -95,10 +98,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   };
 }
 
-/** Keychain entries of a starting execution are asked for under the egress rules that hold for its tasks. */
-function tokenRequestsOf(config: Config): TokenRequests {
+/** What the server itself asks of others goes out under the egress rules that hold for tasks. */
+function askersOf(config: Config, version: string) {
+  const egress: EgressOptions = { policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny };
   try {
-    return createTokenRequests({ policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny });
+    return { tokens: createTokenRequests(egress), toolServers: createToolLister({ ...egress, version }) };
   } catch (error) {
     if (error instanceof RangeError) throw new ConfigError([`SVC_EGRESS_ALLOW or SVC_EGRESS_DENY: ${error.message}`]);
     throw error;

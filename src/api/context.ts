@@ -1,5 +1,6 @@
 /** What the routes share beside the services: the clock, the settings they show, and what ends waiting calls. */
 import type { FastifyReply } from 'fastify';
+import type { CurrentCaller } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
 import type { Metrics } from '../metrics.ts';
@@ -15,9 +16,15 @@ export interface ApiContext {
     readonly version: string;
     readonly runtimeOfflineSeconds: number;
     readonly workerHeartbeatStaleSeconds: number;
+    readonly mcpExpose: 'marked' | 'all' | 'off';
+    readonly mcpCallTimeoutSeconds: number;
   };
   readonly lifecycle: Lifecycle;
   readonly waits: Waits;
+  /** Of the request being served. */
+  readonly caller: CurrentCaller;
+  /** Whether pages of this origin may call (api 1.11). */
+  readonly isOriginAllowed: (origin: string) => boolean;
 }
 
 /** The state of the process, as its owner tells it. */

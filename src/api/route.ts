@@ -42,6 +42,8 @@ export interface Route {
   readonly bodyLimit?: number;
   /** May wait on purpose: left out of latency figures and the log of slow requests. */
   readonly waits?: boolean;
+  /** The handler gets a BodyReading whatever the body is; `body` only describes it. */
+  readonly anyBody?: boolean;
   /** Called for every worker report: nothing is added to its path. */
   readonly hot?: boolean;
   /** A file that a page needs; no operation of its own. */

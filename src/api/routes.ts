@@ -16,6 +16,7 @@ import { healthRoutes } from './health.ts';
 import { keychainRoutes } from './keychain.ts';
 import { machineStreamRoutes } from './machine-stream.ts';
 import { machineRoutes } from './machines.ts';
+import { mcpRoutes } from './mcp.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
 import { sqlRoutes } from './sql.ts';
@@ -40,6 +41,7 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...machineStreamRoutes(context),
     ...resultRoutes(context),
     ...sqlRoutes(context),
+    ...mcpRoutes(context),
     ...adminRoutes(context),
   ];
 }

@@ -6,6 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { OPEN_CALLER } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
 import { type ApiContext, createWaits, type Lifecycle } from '../api/context.ts';
@@ -23,7 +24,7 @@ import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
 import { internalGuard } from './internal-guard.ts';
-import { parseBody } from './json-body.ts';
+import { parseBody, readAnyBody } from './json-body.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -45,6 +46,8 @@ export type HostConfig = Pick<
   | 'runtimeOfflineSeconds'
   | 'workerHeartbeatStaleSeconds'
   | 'internalToken'
+  | 'mcpExpose'
+  | 'mcpCallTimeoutSeconds'
 >;
 
 export interface HostOptions {
@@ -96,10 +99,11 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   app.setErrorHandler(handleError);
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       // parseAs: 'buffer' hands over a Buffer.
-      done(null, parseBody(body as Buffer));
+      const bytes = body as Buffer;
+      done(null, request.routeOptions.config.anyBody === true ? readAnyBody(bytes) : parseBody(bytes));
     } catch (error) {
       done(error as Error);
     }
@@ -134,7 +138,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   });
 
   const callers = options.callers ?? createCallers();
-  const routes = routesOf(services, options);
+  const routes = routesOf(services, { ...options, callers });
   const methodsOf = createAllowedMethods(routes);
   app.setNotFoundHandler((request) => {
     const url = request.raw.url ?? '/';
@@ -173,10 +177,14 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
     streams: createStreams(metrics, lifecycle.stopping),
     waits: createWaits(lifecycle.stopping),
     lifecycle,
+    caller: options.callers?.current ?? (() => OPEN_CALLER),
+    isOriginAllowed: originCheck(config.corsAllowedOrigins),
     settings: {
       version: options.version,
       runtimeOfflineSeconds: config.runtimeOfflineSeconds,
       workerHeartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
+      mcpExpose: config.mcpExpose,
+      mcpCallTimeoutSeconds: config.mcpCallTimeoutSeconds,
     },
   };
   const gui = options.gui === undefined ? [] : uiRoutes(options.gui);

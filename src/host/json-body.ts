@@ -6,6 +6,7 @@
  * text is only searched for them, and their places are kept for the validator (`integralFloatsOf`).
  */
 import { isMap, type JsonMap } from '../../machines/json.ts';
+import { BodyReading } from '../api/body-reading.ts';
 import { RequestError } from '../errors.ts';
 
 const DEPTH_MAX = 64;
@@ -35,6 +36,18 @@ export function parseBody(bytes: Buffer): JsonMap {
   return body;
 }
 
+/** For endpoints that take JSON of any form and answer for it themselves. Never throws. */
+export function readAnyBody(bytes: Buffer): BodyReading {
+  try {
+    const json = parse(decode(bytes));
+    const problem = findProblem(json);
+    return new BodyReading(json, problem === null ? null : invalid('validation_error', problem));
+  } catch (error) {
+    if (error instanceof RequestError) return new BodyReading(undefined, error);
+    throw error;
+  }
+}
+
 function decode(bytes: Buffer): string {
   try {
     return decoder.decode(bytes);
@@ -57,7 +70,7 @@ function invalid(code: 'invalid_json' | 'validation_error', sentence: string): R
 }
 
 /** The first offender as a sentence. Paths are only written once one is found, on the way back up. */
-function findProblem(root: JsonMap): string | null {
+function findProblem(root: unknown): string | null {
   const problem = inspect(root, 1);
   return problem === null ? null : `body${problem.path}: ${problem.sentence}`;
 }

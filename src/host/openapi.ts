@@ -2,13 +2,12 @@
  * The OpenAPI 3.1 document (api 1.16), generated from the table that is served: the schemas that validate are the
  * schemas that are shown. One operation a row, with level, roles and every code the operation can answer with.
  */
-import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema';
 import type { GenericSchema } from 'valibot';
-import type { JsonMap } from '../../machines/json.ts';
+import { isMap, type JsonMap } from '../../machines/json.ts';
 import type { Role, Route } from '../api/route.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
-import { descriptionOf } from '../wire/described.ts';
 import { errorBody } from '../wire/error.ts';
+import { jsonSchemaOf } from '../wire/json-schema.ts';
 
 /** Codes that any operation can give. */
 const GENERAL: readonly ErrorCode[] = [
@@ -28,12 +27,6 @@ const WITH_BODY: readonly ErrorCode[] = [
 
 const ROLES: Readonly<Record<Role, string>> = { P: 'public', V: 'viewer', O: 'operator', A: 'admin', W: 'worker' };
 
-const CONFIG = {
-  errorMode: 'ignore',
-  overrideSchema: ({ valibotSchema }) =>
-    descriptionOf(valibotSchema) as ReturnType<NonNullable<ConversionConfig['overrideSchema']>>,
-} satisfies ConversionConfig;
-
 export function createOpenApi(routes: readonly Route[], version: string): JsonMap {
   const paths: Record<string, Record<string, JsonMap>> = {};
   for (const row of routes) {
@@ -51,7 +44,7 @@ export function createOpenApi(routes: readonly Route[], version: string): JsonMa
     },
     tags: [...new Set(routes.map((row) => row.tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: { Error: schemaOf(errorBody, 'output') } },
+    components: { schemas: { Error: jsonSchemaOf(errorBody, 'output') } },
   });
 }
 
@@ -81,12 +74,12 @@ function operationIdOf(row: Route): string {
 
 function parametersOf(schema: GenericSchema | undefined, place: 'path' | 'query', path: string): JsonMap[] {
   if (schema === undefined) return [];
-  const { properties = {}, required = [] } = toJsonSchema(schema, { ...CONFIG, typeMode: 'input' });
-  return Object.entries(properties).map(([name, property]) => ({
+  const { properties, required } = jsonSchemaOf(schema, 'input');
+  return Object.entries(isMap(properties) ? properties : {}).map(([name, property]) => ({
     name,
     in: place,
-    required: place === 'path' || required.includes(name),
-    schema: plain(property),
+    required: place === 'path' || (Array.isArray(required) && required.includes(name)),
+    schema: property,
     ...(path.includes(`{${name}…}`) ? { description: 'May contain slashes.' } : {}),
   }));
 }
@@ -95,7 +88,7 @@ function requestBodyOf(schema: GenericSchema, row: Route): JsonMap {
   const example = row.example?.request;
   return {
     content: {
-      'application/json': { schema: schemaOf(schema, 'input'), ...(example === undefined ? {} : { example }) },
+      'application/json': { schema: jsonSchemaOf(schema, 'input'), ...(example === undefined ? {} : { example }) },
     },
   };
 }
@@ -106,7 +99,7 @@ function answerOf(row: Route): JsonMap {
   }
   const example = row.example?.answer;
   const content = {
-    schema: schemaOf(row.answer, 'output'),
+    schema: jsonSchemaOf(row.answer, 'output'),
     ...(example === undefined ? {} : { example: plain(example) }),
   };
   return { description: 'Answer', content: { 'application/json': content } };
@@ -133,11 +126,6 @@ function refusalsOf(row: Route): JsonMap {
       },
     ]);
   return Object.fromEntries(entries);
-}
-
-function schemaOf(schema: GenericSchema, typeMode: 'input' | 'output'): JsonMap {
-  const { $schema: _dialect, ...rest } = plain(toJsonSchema(schema, { ...CONFIG, typeMode }));
-  return rest;
 }
 
 /** As it will be written: a deep copy without undefined members. */

@@ -11,12 +11,14 @@ import { readPath } from './address.ts';
 import type { Callers } from './caller.ts';
 import { type Part, type Validator, validatorOf } from './validation.ts';
 
-const GREEDY = /^(?<before>.*)\{(?<name>\w+)…\}(?<after>\/\w+)?$/;
+const GREEDY = /^(?<before>.*)\{(?<name>\w+)…\}(?<after>(?:\/(?:\w+|\{\w+\}))+)?$/;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** May wait on purpose: no figure of its latency says anything. */
     waits?: boolean;
+    /** The body may be any JSON, and one that is none is told the handler. */
+    anyBody?: boolean;
   }
 }
 
@@ -31,14 +33,14 @@ function registerRow(app: FastifyInstance, row: Route, callers: Callers): void {
   const schema = {
     ...(row.params === undefined ? {} : { params: row.params }),
     ...(row.query === undefined ? {} : { querystring: row.query }),
-    ...(row.body === undefined ? {} : { body: row.body }),
+    ...(row.body === undefined || row.anyBody === true ? {} : { body: row.body }),
   };
   app.route({
     method: row.method,
     url: urlOf(row.path),
     schema,
     validatorCompiler,
-    config: { waits: row.waits ?? false },
+    config: { waits: row.waits ?? false, anyBody: row.anyBody ?? false },
     handler: handlerOf(row, callers),
     ...(row.bodyLimit === undefined ? {} : { bodyLimit: row.bodyLimit }),
     ...greedyHook(row.path),
@@ -50,7 +52,11 @@ function registerRow(app: FastifyInstance, row: Route, callers: Callers): void {
  * and the row's schemas are asked by hand.
  */
 function registerVerbs(app: FastifyInstance, rows: readonly Route[], callers: Callers): void {
-  const verbs = rows.map((row) => ({ row, validate: validatorsOf(row), handle: handlerOf(row, callers) }));
+  const verbs = rows.map((row) => ({
+    paramsIn: greedyReader(row.path),
+    validate: validatorsOf(row),
+    handle: handlerOf(row, callers),
+  }));
   const [first] = rows;
   if (first === undefined) return;
   app.route({
@@ -59,8 +65,8 @@ function registerVerbs(app: FastifyInstance, rows: readonly Route[], callers: Ca
     config: { waits: rows.some((row) => row.waits === true) },
     handler(request, reply) {
       const rest = restOf(request.params);
-      for (const { row, validate, handle } of verbs) {
-        const params = greedyParams(row.path, rest);
+      for (const { paramsIn, validate, handle } of verbs) {
+        const params = paramsIn(rest);
         if (params === null) continue;
         request.params = params;
         validate(request);
@@ -137,9 +143,10 @@ function handlerOf(row: Route, callers: Callers): RouteHandlerMethod {
 /** Puts the rest of the path under its name, without the verb; another verb is another path, and unknown. */
 function greedyHook(path: string) {
   if (!GREEDY.test(path)) return {};
+  const paramsIn = greedyReader(path);
   return {
     preValidation: (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
-      const params = greedyParams(path, restOf(request.params));
+      const params = paramsIn(restOf(request.params));
       if (params === null) return reply.callNotFound();
       request.params = params;
       return done();
@@ -147,12 +154,15 @@ function greedyHook(path: string) {
   };
 }
 
-/** The rest of a greedy path under its name, without the verb; null where it does not end with the verb. */
-function greedyParams(path: string, given: string): { readonly [name: string]: string } | null {
+/** Reads the rest of a greedy path under its name, and what follows it; null where it does not end as the row says. */
+function greedyReader(path: string): (rest: string) => { readonly [name: string]: string } | null {
   const { name = '', after = '' } = GREEDY.exec(path)?.groups ?? {};
-  const rest = given.replace(/\/+$/, '');
-  if (!rest.endsWith(after) || rest.length <= after.length) return null;
-  return { [name]: after === '' ? rest : rest.slice(0, -after.length) };
+  const end = after.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)');
+  const pattern = new RegExp(`^(?<${name}>.+)${end}$`, 's');
+  return (given) => {
+    const found = pattern.exec(given.replace(/\/+$/, ''))?.groups;
+    return found === undefined ? null : { ...found };
+  };
 }
 
 function restOf(params: unknown): string {

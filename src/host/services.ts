@@ -16,6 +16,7 @@ import type { Bus } from '../../actors/ports.ts';
 import { createResultService } from '../../actors/result-service.ts';
 import type { CredentialService, Services } from '../../actors/services.ts';
 import { createSqlService } from '../../actors/sql-service.ts';
+import { createToolServerService, type ToolServerPorts } from '../../actors/tool-servers.ts';
 import { createUpkeep } from '../../actors/upkeep.ts';
 import { Workers } from '../../actors/worker-service.ts';
 import { createNoneBus } from '../bus/none-bus.ts';
@@ -77,6 +78,8 @@ export interface ServicesOptions {
   readonly embedded: boolean;
   /** Sends a token request; throws SourceError where there is no answer. */
   readonly requestToken: KeychainSources['request'];
+  /** Asks a tool server which tools it has. */
+  readonly listTools: ToolServerPorts['listTools'];
 }
 
 const NESTING_MAX = 32;
@@ -359,6 +362,11 @@ export async function startServices(config: Config, options: ServicesOptions): P
         explain: upkeep.explain,
       }),
       explanations: { of: upkeep.explain },
+      toolServers: createToolServerService({
+        catalog,
+        executions: engine.executions,
+        listTools: options.listTools,
+      }),
     };
     metrics.beforeScrape(async () => {
       metrics.gauge('svc_claim_waiters', engine.board.waiters);

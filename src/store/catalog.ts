@@ -149,8 +149,10 @@ async function listEntries(database: Sql, filter: CatalogFilter): Promise<readon
          or strpos(lower(entry.payload #>> '{metadata,description}'), lower($6)) > 0)
        and ($7::text is null or entry.meta -> 'capabilities' @> $7::jsonb)
        and (not $8 or entry.kind = 'agent' or entry.meta -> 'agent' = 'true')
+       and ($9::text is distinct from 'marked' or entry.payload #> '{metadata,exposes_as_mcp}' = 'true')
+       and ($9::text is distinct from 'all' or entry.payload #> '{metadata,exposes_as_mcp}' is distinct from 'false')
      order by ${order}
-     limit $9`,
+     limit $10`,
     [
       filter.includeArchived,
       filter.versions === 'all',
@@ -160,6 +162,7 @@ async function listEntries(database: Sql, filter: CatalogFilter): Promise<readon
       filter.q ?? null,
       (filter.capabilities ?? []).length === 0 ? null : JSON.stringify(filter.capabilities),
       filter.agentOnly ?? false,
+      filter.exposure ?? null,
       filter.limit,
     ],
   );

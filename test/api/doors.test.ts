@@ -15,6 +15,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   catalog_id: '2003',
   keychain_name: 'billing',
   name: 'export',
+  action: 'deploy',
   'path…': 'demo/greet',
   'id…': 'demo/greet',
 };
@@ -45,6 +46,9 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/keychain/{catalog_id}/{keychain_name}': { token_data: { access_token: 't' }, credential_type: 'bearer' },
   '/api/result/{execution_id}': { name: 'export', data: [1] },
   '/api/postgres/execute': { query: 'select 1' },
+  '/api/admin/keys/retire': { kid: 'k1' },
+  '/api/mcp/playbook/{path…}/jsonrpc': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  '/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 };
 
 const routes = routesOf(fakeServices(), hostOptions());

@@ -398,6 +398,25 @@ export function fakeServices(changes: Changes = {}): Services {
       of: async (executionId) => ({ executionId, status: 'completed', sentence: '', stuck: false, waitingOn: [] }),
       ...changes.explanations,
     },
+    toolServers: {
+      lifecycle: async ({ path, action }) => ({
+        verb: action,
+        path,
+        version: 2,
+        agentPath: 'automation/mcp/deploy',
+        executionId: 41300,
+      }),
+      discover: async ({ path }) => ({
+        strategy: 'direct',
+        isNew: true,
+        path,
+        versionBefore: 2,
+        versionAfter: 3,
+        toolsBefore: 0,
+        toolsAfter: 17,
+      }),
+      ...changes.toolServers,
+    },
     reads: {
       execution: async () => executionRow(),
       executions: async () => ({ rows: [executionRow()], total: 1, totalIsExact: true }),

@@ -40,9 +40,8 @@ test('every row is served, and the server serves nothing but rows', async () => 
   for (const row of routes) {
     expect(app.hasRoute({ method: row.method, url: urlOf(row.path) }), `${row.method} ${row.path}`).toBe(true);
   }
-  const served = [...app.printRoutes({ commonPrefix: false }).matchAll(/\(([A-Z, ]+)\)/g)].flatMap((found) =>
-    (found[1] ?? '').split(', '),
-  );
+  // Printed without common prefixes, the wildcards below different ones would be one line.
+  const served = [...app.printRoutes().matchAll(/\(([A-Z, ]+)\)/g)].flatMap((found) => (found[1] ?? '').split(', '));
   // Rows of a greedy path that differ in their verb are one path to the router.
   const paths = [...new Set(routes.map((row) => `${row.method} ${urlOf(row.path)}`))];
   expect(served.filter((method) => method !== 'HEAD')).toHaveLength(paths.length);

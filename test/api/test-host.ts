@@ -17,6 +17,8 @@ export const CONFIG: HostConfig = {
   runtimeOfflineSeconds: 60,
   workerHeartbeatStaleSeconds: 30,
   internalToken: null,
+  mcpExpose: 'marked',
+  mcpCallTimeoutSeconds: 90,
 };
 
 export interface LogLine {

@@ -116,6 +116,11 @@ const LAYERS: readonly Rule[] = [
     ],
     'A route is a schema and one service call: src/api knows no store, bus or worker.',
   ),
+  layer(
+    'src/mcp/',
+    ['machines/', 'actors/', 'src/wire/', ...COMMON],
+    'src/mcp is the service in the words of the tool protocol: it knows services, no HTTP and no store.',
+  ),
   ...ADAPTERS.map((home) =>
     layer(
       home,
