@@ -4,10 +4,9 @@
  *
  * The build may still be under way when the first one asks: that request waits for it.
  */
-import { readdir, readFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RequestError } from '../errors.ts';
+import type { GuiFiles } from '../gui/build/built-gui.ts';
 import { type Route, route } from './route.ts';
 
 const POLICY =
@@ -20,15 +19,6 @@ const TYPES: Readonly<Record<string, string>> = {
   json: 'application/json; charset=utf-8',
 };
 const ENCODINGS = ['br', 'gz'] as const;
-
-/** Every file of the built GUI by its path below the folder, compressed copies included. */
-export type GuiFiles = ReadonlyMap<string, Buffer>;
-
-export async function readGuiFiles(folder: string): Promise<GuiFiles> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
-  return new Map(await Promise.all(files.map(async (file) => [relative(folder, file), await readFile(file)] as const)));
-}
 
 /** `files` is asked for each request and may reject while there is no GUI; that is answered 503 with its sentence. */
 export function uiRoutes(files: () => Promise<GuiFiles>): readonly Route[] {

@@ -1,6 +1,5 @@
 /** The files of the GUI for the process that serves them: found or built once, in the background, then kept. */
-import { type GuiFiles, readGuiFiles } from '../api/ui.ts';
-import { builtGui, guiFolders } from '../gui/build/built-gui.ts';
+import { builtGui, type GuiFiles, guiFolders, readGuiFiles } from '../gui/build/built-gui.ts';
 import type { Log } from '../log.ts';
 
 /** Begins at once. The answer rejects when there is no GUI to be had, and the log says why. */

@@ -6,14 +6,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
-import { OPEN_CALLER } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
 import { type ApiContext, createWaits, type Lifecycle } from '../api/context.ts';
 import type { Route } from '../api/route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { createStreams } from '../api/streams.ts';
-import { type GuiFiles, uiRoutes } from '../api/ui.ts';
+import { uiRoutes } from '../api/ui.ts';
+import type { GuiFiles } from '../gui/build/built-gui.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
 import type { Metrics } from '../metrics.ts';
@@ -24,7 +24,7 @@ import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
 import { internalGuard } from './internal-guard.ts';
-import { parseBody, readAnyBody } from './json-body.ts';
+import { parseBody } from './json-body.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -46,8 +46,6 @@ export type HostConfig = Pick<
   | 'runtimeOfflineSeconds'
   | 'workerHeartbeatStaleSeconds'
   | 'internalToken'
-  | 'mcpExpose'
-  | 'mcpCallTimeoutSeconds'
 >;
 
 export interface HostOptions {
@@ -99,11 +97,10 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   app.setErrorHandler(handleError);
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
       // parseAs: 'buffer' hands over a Buffer.
-      const bytes = body as Buffer;
-      done(null, request.routeOptions.config.anyBody === true ? readAnyBody(bytes) : parseBody(bytes));
+      done(null, parseBody(body as Buffer));
     } catch (error) {
       done(error as Error);
     }
@@ -138,7 +135,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   });
 
   const callers = options.callers ?? createCallers();
-  const routes = routesOf(services, { ...options, callers });
+  const routes = routesOf(services, options);
   const methodsOf = createAllowedMethods(routes);
   app.setNotFoundHandler((request) => {
     const url = request.raw.url ?? '/';
@@ -177,14 +174,10 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
     streams: createStreams(metrics, lifecycle.stopping),
     waits: createWaits(lifecycle.stopping),
     lifecycle,
-    caller: options.callers?.current ?? (() => OPEN_CALLER),
-    isOriginAllowed: originCheck(config.corsAllowedOrigins),
     settings: {
       version: options.version,
       runtimeOfflineSeconds: config.runtimeOfflineSeconds,
       workerHeartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
-      mcpExpose: config.mcpExpose,
-      mcpCallTimeoutSeconds: config.mcpCallTimeoutSeconds,
     },
   };
   const gui = options.gui === undefined ? [] : uiRoutes(options.gui);

@@ -44,6 +44,15 @@ export async function builtGui(folders: readonly string[], signal?: AbortSignal)
   return target;
 }
 
+/** Every file of the built GUI by its path below the folder, compressed copies included. */
+export type GuiFiles = ReadonlyMap<string, Buffer>;
+
+export async function readGuiFiles(folder: string): Promise<GuiFiles> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
+  return new Map(await Promise.all(files.map(async (file) => [relative(folder, file), await readFile(file)] as const)));
+}
+
 /** Of everything the build reads: the sources, and the lock file for the packages. */
 async function sourceHash(): Promise<string> {
   const hash = createHash('sha256');

@@ -31,7 +31,7 @@ export function placeAt(lines: readonly string[], lineNumber: number, before: st
   // A key inside a list item belongs to what holds the list, so both depths count.
   let depth = here.dashDepth ?? (before.trim() === '' ? before.length : here.depth);
   let inItem = here.dashDepth === null;
-  for (let at = lineNumber - 1; at >= 0 && depth > 0; at--) {
+  for (let at = lineNumber - 1; at >= 0 && (depth > 0 || !inItem); at--) {
     const line = lines[at] ?? '';
     if (line.trim() === '' || /^\s*#/.test(line)) continue;
     const above = read(line);

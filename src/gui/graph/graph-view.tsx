@@ -184,7 +184,6 @@ function NodeBox(props: {
       data-node={node.id}
       tabIndex={props.isStop ? 0 : -1}
       aria-pressed={props.chosen}
-      aria-label={`${node.step}, ${node.kinds.join(', ')}${props.ran ? `, ${status}` : ''}`}
       title={node.step}
       style={{ left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${height}px` }}
       onClick={props.onChoose}
@@ -195,7 +194,10 @@ function NodeBox(props: {
         </span>
       )}
       <span class="node-text">
-        <span class="node-name">{node.step}</span>
+        <span class="node-name">
+          {node.step}
+          {props.ran && <span class="visually-hidden">, {status}, </span>}
+        </span>
         <span class="node-sub">
           {node.loop !== null && <Icon name="loop" size={11} />}
           {loop === null

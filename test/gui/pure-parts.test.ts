@@ -1,0 +1,142 @@
+/** Differences of texts, form fields, traces and charts: what pages compute before they show it. */
+import { describe, expect, test } from 'vitest';
+import { layoutChart } from '../../src/gui/chart/chart-layout.ts';
+import { chartModel, eventsOf, initialStates, withOuter } from '../../src/gui/chart/chart-model.ts';
+import { changesBetween, contextAt, frameAt, nextStateChange } from '../../src/gui/chart/trace.ts';
+import type { TraceFrame } from '../../src/gui/core/wire.ts';
+import { lineDiff } from '../../src/gui/playbook/line-diff.ts';
+import { changedFields, fieldsOf, textOf } from '../../src/gui/playbook/workload-fields.ts';
+
+describe('differences by lines', () => {
+  const diff = (a: string, b: string) => lineDiff(a.split('').join('\n'), b.split('').join('\n'));
+
+  test('the shortest edit is shown', () => {
+    expect(diff('abcabba', 'cbabac').filter((line) => line.kind !== 'same')).toHaveLength(5);
+  });
+
+  test.each([
+    ['abc', 'abc'],
+    ['abc', 'axc'],
+    ['abcdef', 'bdf'],
+    ['', 'a'],
+    ['kitten', 'sitting'],
+  ])('both texts of %j and %j can be read from it', (a, b) => {
+    const lines = diff(a, b);
+    expect(
+      lines
+        .filter((line) => line.kind !== 'added')
+        .map((line) => line.text)
+        .join(''),
+    ).toBe(a);
+    expect(
+      lines
+        .filter((line) => line.kind !== 'removed')
+        .map((line) => line.text)
+        .join(''),
+    ).toBe(b);
+  });
+
+  test('lines keep their numbers', () => {
+    expect(diff('ab', 'xb').at(-1)).toEqual({ kind: 'same', text: 'b', before: 2, after: 2 });
+  });
+});
+
+describe('the run form', () => {
+  const fields = fieldsOf(null, { who: 'world', times: 3, loud: false, list: [1, 2] });
+
+  test('has a field for each input, by the kind of its default', () => {
+    expect(fields.map((field) => field.kind)).toEqual(['string', 'number', 'boolean', 'json']);
+  });
+
+  test('sends only what was changed, in its own type', () => {
+    const texts = Object.fromEntries(fields.map((field) => [field.name, textOf(field, undefined)]));
+    expect(changedFields(fields, texts)).toEqual({});
+    expect(changedFields(fields, { ...texts, times: '4', loud: 'true', list: '[3]' })).toEqual({
+      times: 4,
+      loud: true,
+      list: [3],
+    });
+  });
+
+  test('says what is wrong with a value', () => {
+    expect(() => changedFields(fields, { times: 'many' })).toThrow('times must be a number');
+    expect(() => changedFields(fields, { list: '[1,' })).toThrow('list is not valid JSON');
+  });
+});
+
+describe('a trace', () => {
+  const frame = (n: number, states: string, patch: TraceFrame['context_patch'], keyframe = false): TraceFrame => ({
+    n,
+    event_id: n * 2,
+    cause_id: n * 2,
+    type: 'x',
+    at: '2026-11-20T10:15:02.113Z',
+    changed: true,
+    states: [states],
+    context_patch: patch ?? {},
+    keyframe,
+  });
+  const frames = [
+    frame(1, 'a', { run: { open: 1 }, old: true }, true),
+    frame(2, 'a', { run: { open: 2 } }),
+    frame(3, 'b', { old: null }),
+    frame(4, 'b', { run: { open: 5 } }, true),
+  ];
+
+  test('gives the context at any frame, keyframe or not', () => {
+    expect(contextAt(frames, 2)).toEqual({ before: { run: { open: 2 }, old: true }, after: { run: { open: 2 } } });
+    expect(contextAt(frames, 3)).toEqual({ before: { run: { open: 2 } }, after: { run: { open: 5 } } });
+    expect(contextAt(frames, 0).before).toEqual({});
+  });
+
+  test('names what changed by its path', () => {
+    expect(changesBetween({ run: { open: 2 }, old: true }, { run: { open: 3 } })).toEqual([
+      { path: 'run.open', before: 2, after: 3 },
+      { path: 'old', before: true, after: undefined },
+    ]);
+  });
+
+  test('is found by event, and walked by change of state', () => {
+    expect([frameAt(frames, 4), frameAt(frames, 5), frameAt(frames, 1)]).toEqual([1, 1, -1]);
+    expect(nextStateChange(frames, 0, 1)).toBe(2);
+  });
+});
+
+describe('a chart', () => {
+  const model = chartModel('door', {
+    initial: 'shut',
+    states: {
+      shut: { on: { open: 'wide', knock: [{ guard: 'isHome', target: 'wide' }, { actions: ['bark'] }] } },
+      wide: {
+        initial: 'still',
+        on: { leave: 'gone' },
+        states: { still: { on: { push: 'swinging' } }, swinging: { on: { stop: { target: 'still' } } } },
+      },
+      gone: { type: 'final' },
+    },
+  });
+
+  test('has one arrow between two states, with a line per event', () => {
+    expect(model.arrows[0]).toMatchObject({ from: 'door.shut', to: 'door.wide', lines: ['open', 'knock [isHome]'] });
+    expect(model.arrows.map((arrow) => arrow.to)).toContain('door.wide.swinging');
+    expect(model.states[0]?.inner).toEqual(['knock']);
+  });
+
+  test('begins in its initial states, and active states name those around them', () => {
+    expect(initialStates(model)).toEqual(['door.shut']);
+    expect([...withOuter(['door.wide.still'])]).toEqual(['door.wide', 'door.wide.still']);
+    expect(eventsOf(model, withOuter(['door.wide.still']))).toEqual(['leave', 'push']);
+  });
+
+  test('draws inner states inside their outer one', () => {
+    const { boxes, width, height } = layoutChart(model);
+    const box = (id: string) => boxes.find((each) => each.state.id === id)!;
+    for (const inner of ['door.wide.still', 'door.wide.swinging']) {
+      expect(box(inner).x).toBeGreaterThan(box('door.wide').x);
+      expect(box(inner).x + box(inner).width).toBeLessThan(box('door.wide').x + box('door.wide').width);
+      expect(box(inner).y + box(inner).height).toBeLessThan(box('door.wide').y + box('door.wide').height);
+    }
+    expect(Math.max(...boxes.map((each) => each.x + each.width))).toBeLessThanOrEqual(width);
+    expect(Math.max(...boxes.map((each) => each.y + each.height))).toBeLessThanOrEqual(height);
+  });
+});

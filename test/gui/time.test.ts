@@ -1,0 +1,104 @@
+/** Times as people read them, the folded line of a timeline, and its bars. */
+import { describe, expect, test } from 'vitest';
+import { durationText, relativeText, utcText } from '../../src/gui/core/time.ts';
+import type { LogEvent } from '../../src/gui/core/wire.ts';
+import { linesOf, timelineRows } from '../../src/gui/execution/bars.ts';
+import { timeScale } from '../../src/gui/execution/time-scale.ts';
+
+describe('texts', () => {
+  test.each([
+    [0, '0 ms'],
+    [850, '850 ms'],
+    [1_340, '1.3 s'],
+    [59_900, '60 s'],
+    [125_000, '2 m 5 s'],
+    [3_600_000, '1 h'],
+    [187_200_000, '2 d 4 h'],
+    [null, '–'],
+  ])('%s ms are %s', (ms, text) => {
+    expect(durationText(ms)).toBe(text);
+  });
+
+  test.each([
+    ['2026-11-20T10:15:02.113Z', 'just now'],
+    ['2026-11-20T10:14:50.000Z', '12 s ago'],
+    ['2026-11-19T09:15:02.113Z', '1 d ago'],
+    ['2026-11-20T10:18:10.000Z', 'in 3 m'],
+    ['nonsense', '–'],
+  ])('%s is %s', (at, text) => {
+    expect(relativeText(at, Date.parse('2026-11-20T10:15:02.500Z'))).toBe(text);
+  });
+
+  test('an exact instant says that it is UTC', () => {
+    expect(utcText('2026-11-20T11:15:02.113+01:00')).toBe('2026-11-20 10:15:02.113 UTC');
+  });
+});
+
+describe('the folded line', () => {
+  const whole = { from: 0, to: 100_000 };
+
+  test('without idle stretches it is even', () => {
+    const scale = timeScale(whole, [whole], true);
+    expect([scale.place(25_000), scale.folds.length]).toEqual([0.25, 0]);
+  });
+
+  test('an hour of waiting takes less room than a second of work', () => {
+    const scale = timeScale(
+      { from: 0, to: 3_602_000 },
+      [
+        { from: 0, to: 1000 },
+        { from: 3_601_000, to: 3_602_000 },
+      ],
+      true,
+    );
+    expect(scale.folds.map((fold) => fold.ms)).toEqual([3_600_000]);
+    expect(scale.place(1000)).toBeGreaterThan(0.4);
+    expect(scale.place(3_601_000) - scale.place(1000)).toBeLessThan(0.1);
+    expect(scale.place(3_602_000)).toBeCloseTo(1);
+  });
+
+  test('later is never further left', () => {
+    const scale = timeScale(
+      whole,
+      [
+        { from: 0, to: 10 },
+        { from: 50_000, to: 50_010 },
+        { from: 90_000, to: 90_500 },
+      ],
+      true,
+    );
+    let before = 0;
+    for (let ms = 0; ms <= 100_000; ms += 137) {
+      expect(scale.place(ms)).toBeGreaterThanOrEqual(before);
+      before = scale.place(ms);
+    }
+  });
+});
+
+test('bars of the same time lie on different lines, up to a bound', () => {
+  const bar = (from: number, to: number) => ({ from, to });
+  expect(linesOf([bar(0, 10), bar(0, 10), bar(5, 8), bar(10, 12)], 8)).toEqual([0, 1, 2, 0]);
+  expect(linesOf([bar(0, 9), bar(0, 10), bar(5, 8)], 2)).toEqual([0, 1, 0]);
+});
+
+test('a step that has not ended is drawn up to the present, or to the end of its execution', () => {
+  const event = (type: string, seconds: number): LogEvent => ({
+    event_id: seconds + 1,
+    event_type: type,
+    node_id: 'fetch',
+    node_name: 'fetch',
+    node_type: 'step',
+    status: 'started',
+    created_at: new Date(seconds * 1000).toISOString(),
+    error: null,
+    parent_event_id: null,
+    duration: null,
+    worker_id: null,
+  });
+  const begun = [event('step.enter', 1), event('command.claimed', 2)];
+  const [open] = timelineRows(begun, 9000);
+  expect(open?.bars).toMatchObject([{ from: 1000, to: 9000, status: 'running', open: true }]);
+  expect(open?.tries).toMatchObject([{ from: 2000, to: 9000, open: true }]);
+  const [closed] = timelineRows([...begun, event('execution.cancelled', 4)], 9000);
+  expect(closed?.bars).toMatchObject([{ from: 1000, to: 4000, status: 'cancelled', open: false }]);
+});
