@@ -10,6 +10,8 @@ COPY package.json package-lock.json ./
 # The platform packages come along: some tools have their native parts there.
 RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
 COPY . .
+# Built here, so that a container shows the GUI at once and needs no place to write it.
+RUN npm run gui:build
 
 ENV NODE_ENV=production SVC_HOST=0.0.0.0 SVC_DATA_DIR=/data
 RUN mkdir /data && chown node:node /data

@@ -88,6 +88,7 @@ Try, in another terminal:
 
   npx callboard run examples/fan-out.yaml --server ${url}
 `;
+  const gui = config.uiEnabled ? `  GUI        ${url}/ui/\n` : '';
   const docs = config.docsEnabled ? `  docs       ${url}/docs\n` : '';
-  return `\nCallboard is ready.\n\n  address    ${url}\n${docs}  database   ${database}\n${tries}\nCtrl-C stops it.\n`;
+  return `\nCallboard is ready.\n\n  address    ${url}\n${gui}${docs}  database   ${database}\n${tries}\nCtrl-C stops it.\n`;
 }
