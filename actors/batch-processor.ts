@@ -10,6 +10,7 @@ import { type BatchEventType, moveBatch } from '../machines/batch/machine.ts';
 import { type BatchTimes, timingsOf } from '../machines/batch/timings.ts';
 import { instantOf, isoOf } from '../machines/command/instant.ts';
 import type { JsonMap } from '../machines/json.ts';
+import type { TraceContext } from '../machines/trace-context.ts';
 import { batchMarker } from './batch-marker.ts';
 import { DomainError } from './errors.ts';
 import type { Flusher, FlushTimes } from './flush.ts';
@@ -25,8 +26,10 @@ import {
   RefusedWriteError,
   StaleError,
   type Store,
+  type Tracer,
   UnavailableError,
 } from './ports.ts';
+import { executionContext } from './traces.ts';
 
 export interface ProcessorParts {
   readonly store: Store;
@@ -38,6 +41,7 @@ export interface ProcessorParts {
   readonly timeoutSeconds: number;
   /** Milliseconds since this process accepted the batch; null when it was another one. */
   sinceAccepted(requestId: number): number | null;
+  readonly tracer: Tracer;
   /** After the commit. */
   onState(batch: Pick<BatchRow, 'requestId' | 'executionId'>, state: BatchState): void;
 }
@@ -46,6 +50,8 @@ export class BatchProcessor {
   readonly #parts: ProcessorParts;
   /** One batch of an execution at a time. */
   readonly #lanes = new Map<number, Promise<void>>();
+  /** By request, from its turns to its end; empty while nothing is traced. */
+  readonly #contexts = new Map<number, TraceContext>();
 
   constructor(parts: ProcessorParts) {
     this.#parts = parts;
@@ -74,7 +80,7 @@ export class BatchProcessor {
   }
 
   async #process(accepted: BatchRow): Promise<void> {
-    const { meter, log, timeoutSeconds } = this.#parts;
+    const { meter, log, timeoutSeconds, tracer } = this.#parts;
     const started = performance.now();
     try {
       const batch = await this.#begin(accepted);
@@ -82,7 +88,9 @@ export class BatchProcessor {
       if ('failure' in handled) await this.#fail(batch, handled.failure);
       else await this.#complete(batch, started, handled.transaction);
       meter.observe('svc_batch_processing_seconds', (performance.now() - started) / 1000);
+      if (tracer.isOn) this.#recordSpan(batch, performance.now() - started, 'failure' in handled);
     } catch (error) {
+      this.#contexts.delete(accepted.requestId);
       // Another process has the same job, and was quicker.
       if (!(error instanceof RefusedWriteError)) throw error;
       log.debug('A batch was handled by another process', { request: accepted.requestId, timeout: timeoutSeconds });
@@ -121,7 +129,8 @@ export class BatchProcessor {
         measure(measured) {
           times = measured;
         },
-        apply(actor) {
+        apply: (actor) => {
+          if (this.#parts.tracer.isOn) this.#contexts.set(requestId, executionContext(this.#parts.tracer, actor.row));
           // Asked when the turns would begin: from then on they are either written or leave nothing behind.
           if (performance.now() > deadline) throw new DeadlinePassed();
           const waiting = actor.inbox.length;
@@ -162,6 +171,28 @@ export class BatchProcessor {
     meter.count(`svc_batch_${code}_total`);
     log.warn('A batch has failed; its events stay in the log', { request: batch.requestId, code });
     await this.#move({ ...batch, errorCode: code, message }, 'batch.failed', { error_code: code }, message);
+  }
+
+  #recordSpan({ requestId, executionId, eventCount }: BatchRow, tookMs: number, failed: boolean): void {
+    const { tracer } = this.#parts;
+    const context = this.#contexts.get(requestId);
+    this.#contexts.delete(requestId);
+    if (context?.isSampled !== true) return;
+    const endMs = tracer.now();
+    tracer.record({
+      name: 'batch.process',
+      traceId: context.traceId,
+      spanId: tracer.newSpanId(),
+      parentSpanId: context.spanId,
+      startMs: endMs - tookMs,
+      endMs,
+      attributes: {
+        'callboard.execution_id': executionId,
+        'callboard.request': requestId,
+        'callboard.events': eventCount,
+      },
+      failed,
+    });
   }
 
   /** Writes the marker (null: none) and the row; throws RefusedWriteError when the batch has moved meanwhile. */

@@ -6,7 +6,20 @@ import { BatchIntake, type IntakeParts } from './batch-intake.ts';
 import { BatchProcessor } from './batch-processor.ts';
 import { BatchWatch } from './batch-watch.ts';
 import type { Flusher } from './flush.ts';
-import type { BatchJobs, BatchRow, BatchState, BatchStore, Bus, Clock, Ids, Log, Meter, Store } from './ports.ts';
+import {
+  type BatchJobs,
+  type BatchRow,
+  type BatchState,
+  type BatchStore,
+  type Bus,
+  type Clock,
+  type Ids,
+  type Log,
+  type Meter,
+  NO_TRACER,
+  type Store,
+  type Tracer,
+} from './ports.ts';
 import type { BatchService } from './services.ts';
 
 export interface BatchSettings {
@@ -28,6 +41,7 @@ export interface BatchParts {
   readonly bus: Bus;
   readonly log: Log;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   /** Unique among the processes of a service. */
   readonly holder: string;
   seen: IntakeParts['seen'];
@@ -89,6 +103,7 @@ export function createBatches(parts: BatchParts, settings: BatchSettings): Batch
   });
   const processor = new BatchProcessor({
     ...{ store, batches, flusher, clock, log, meter, onState },
+    tracer: parts.tracer ?? NO_TRACER,
     timeoutSeconds: settings.processingTimeoutSeconds,
     sinceAccepted(requestId) {
       const at = acceptedAt.get(requestId);

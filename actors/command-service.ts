@@ -11,7 +11,7 @@ import { DomainError } from './errors.ts';
 import type { ExecutionActor, Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
-import type { Clock, CommandRow, Log, Store } from './ports.ts';
+import type { Clock, CommandRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
 import { type Handling, handleKnown, handleReport, type Known, type ReportAnswer, UNKNOWN_REPORT } from './report.ts';
 import type {
@@ -40,6 +40,7 @@ export interface CommandServiceParts {
   readonly workers: WorkerService;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meter: Meter;
   readonly policy: ClaimPolicy;
   readonly stepTimeoutSeconds: number;
   /** Hints from the store for pools this process has not looked at lately. */
@@ -494,9 +495,11 @@ export class Commands implements CommandService {
     executionId: number,
     claimant: Claimant | null,
   ): Promise<Omit<ReportReceipt, 'reportId' | 'commandId' | 'attempt'>> {
-    const { flusher, supervisor, onParked } = this.#parts;
+    const { flusher, supervisor, onParked, meter } = this.#parts;
     const answered = (handling: Handling): ReportAnswer | null => {
       if (handling.kind === 'ask') return null;
+      if (handling.kind === 'settled' && handling.answer.result === 'duplicate')
+        meter.count('svc_events_duplicate_total');
       if (handling.kind === 'settled') return handling.answer;
       const { eventIds, commandsGenerated, status, child } = handling;
       if (child !== null) onParked(executionId, report.commandId, child);

@@ -7,7 +7,7 @@ import { isMap, type JsonMap } from '../machines/json.ts';
 import { fieldSchemaProblems, schemaErrors } from '../machines/schema/field-schema.ts';
 import type { AuditRow, Caller, CurrentCaller } from './audit.ts';
 import { DomainError } from './errors.ts';
-import type { Ids } from './ports.ts';
+import type { Ids, Meter } from './ports.ts';
 import type { Credential, CredentialService } from './services.ts';
 import type { Binding, Vault } from './vault.ts';
 
@@ -42,6 +42,7 @@ export interface CredentialPorts {
   readonly vault: Vault;
   readonly ids: Ids;
   readonly caller: CurrentCaller;
+  readonly meter?: Meter;
 }
 
 /** The row a credential's data is sealed for. */
@@ -83,6 +84,7 @@ export function createCredentialService(ports: CredentialPorts): CredentialServi
         const data = opened(vault, credential, sealed);
         const detail = { id: credential.id, execution_id: executionId, worker_id: workerId };
         await tx.audit(audit('credential.reveal', credential.name, detail, { requestId }));
+        ports.meter?.count('svc_credential_reveals_total');
         return { ...credential, data };
       });
     },

@@ -10,14 +10,18 @@ import { isMap, type JsonMap } from '../machines/json.ts';
 import { CommandBoard } from './board.ts';
 import { Children } from './children.ts';
 import { Commands } from './command-service.ts';
+import { CommitTally } from './commit-tally.ts';
 import { Executions } from './execution-service.ts';
 import { Flusher } from './flush.ts';
 import type { KeychainPreparation } from './keychain-preparation.ts';
-import type { Bus, Clock, CommandHint, Ids, Log, Meter, Store } from './ports.ts';
+import type { Bus, Clock, CommandHint, CommandRow, Ids, Log, Meter, ParkedCommand, Store } from './ports.ts';
+import { NO_TRACER, type Tracer } from './ports.ts';
 import { publishHints, Recovery } from './recovery.ts';
+import { RetryWaits } from './retry-waits.ts';
 import type { CatalogService, WorkerService } from './services.ts';
 import { Supervisor } from './supervisor.ts';
-import { RetryWaits } from './retry-waits.ts';
+import { recordEnds } from './traces.ts';
+import { WakeQueue } from './wake-queue.ts';
 
 export interface EngineSettings {
   readonly limits: EngineLimits;
@@ -39,6 +43,8 @@ export interface EnginePorts {
   readonly bus: Bus;
   readonly log: Log;
   readonly meter: Meter;
+  /** Without it nothing is traced. */
+  readonly tracer?: Tracer;
   readonly catalog: CatalogService;
   readonly workers: WorkerService;
   /** Resolves the entries that playbooks declare; without it they are left to the API. */
@@ -55,23 +61,26 @@ export interface RunningEngine {
   readonly supervisor: Supervisor;
   readonly limits: EngineLimits;
   readonly flusher: Flusher;
+  /** Hands to the meter what was only added up; to be called before it is read. */
+  tell(): void;
   /** Heals what a crash left, then keeps looking. */
   start(): Promise<void>;
   /** No new work is taken; what was accepted is written. */
   stop(): Promise<void>;
 }
 
+/** Their jobs share flushes; an execution's mailbox takes no more than so many. */
+const WAKES_AT_ONCE = 32;
+
 export function createEngine(ports: EnginePorts, settings: EngineSettings): RunningEngine {
-  const { store, ids, clock, bus, log, meter, catalog, workers } = ports;
+  const { store, ids, clock, bus, log, meter, catalog, workers, tracer = NO_TRACER } = ports;
+  const tally = new CommitTally(meter);
   const board = new CommandBoard();
   const supervisor = new Supervisor({
     store,
     meter,
     playbook: async (catalogId) => (await catalog.playbook(catalogId)).playbook,
     actorsMax: settings.actorsMax,
-/** Their jobs share flushes; an execution's mailbox takes no more than so many. */
-const WAKES_AT_ONCE = 32;
-
     payloadBytesMax: settings.payloadBytesMax,
   });
   const engine = supervisor.attach({
@@ -81,6 +90,7 @@ const WAKES_AT_ONCE = 32;
     leaseSeconds: settings.policy.leaseSeconds,
     stepTimeoutSeconds: settings.stepTimeoutSeconds,
     commandMaxAttempts: settings.commandMaxAttempts,
+    tracer,
     sha256: ports.sha256,
   });
   const flusher = new Flusher({
@@ -90,6 +100,7 @@ const WAKES_AT_ONCE = 32;
     clock,
     log,
     meter,
+    tracer,
     policy: settings.policy,
     maxTurns: settings.flushMaxTurns,
     mailboxMax: settings.mailboxMax,
@@ -97,7 +108,10 @@ const WAKES_AT_ONCE = 32;
     onPoisoned: (executionId, error) => executions.endPoisoned(executionId, error),
     reserveIds: (count) => ids.reserve(count),
     onCommitted(actor, writing) {
+      tally.add(actor, writing);
+      if (tracer.isOn) recordEnds(tracer, actor, writing);
       commands.onCommitted(actor, writing);
+      for (const row of writing.changed.values()) expectWake(row);
       executions.onCommitted(actor, writing);
       if (actor.row.status === 'running') return;
       children.onEnded(actor.row);
@@ -107,20 +121,6 @@ const WAKES_AT_ONCE = 32;
     onPending: (hints) => publishHints(bus, hints),
   });
   const children = new Children({ store, flusher, supervisor, log });
-  const recovery = new Recovery({
-    store,
-    board,
-    flusher,
-      for (const row of writing.changed.values()) expectWake(row);
-    supervisor,
-    children,
-    bus,
-    clock,
-    log,
-  });
-  const executions = new Executions({
-    store,
-    flusher,
   const retries = new RetryWaits({ store, flusher, supervisor, announce: (hints) => recovery.announce(hints) });
   const wake = async (waits: readonly ParkedCommand[]): Promise<number> => {
     let count = 0;
@@ -142,14 +142,27 @@ const WAKES_AT_ONCE = 32;
     if (parkedOn === null || nextWakeAt === null) return;
     wakes.add(instantOf(nextWakeAt), { executionId, commandId, childExecutionId: parkedOn });
   };
+  const recovery = new Recovery({
+    store,
+    board,
+    flusher,
+    supervisor,
+    children,
+    wake,
+    expect: ({ nextWakeAt, ...wait }) => wakes.add(instantOf(nextWakeAt), wait),
+    bus,
+    clock,
+    log,
+  });
+  const executions = new Executions({
+    store,
+    flusher,
     supervisor,
     catalog,
     ids,
     clock,
     engine,
     bus,
-    wake,
-    expect: ({ nextWakeAt, ...wait }) => wakes.add(instantOf(nextWakeAt), wait),
     nestingMax: settings.nestingMax,
     log,
     meter,
@@ -163,6 +176,7 @@ const WAKES_AT_ONCE = 32;
     workers,
     clock,
     log,
+    meter,
     policy: settings.policy,
     stepTimeoutSeconds: settings.stepTimeoutSeconds,
     catchUp: (pools) => recovery.catchUp(pools),
@@ -182,10 +196,12 @@ const WAKES_AT_ONCE = 32;
     supervisor,
     limits: settings.limits,
     flusher,
+    tell: () => tally.tell(),
     start: () => recovery.start(),
     async stop() {
       unsubscribe();
       recovery.stop();
+      wakes.stop();
       commands.drain();
       await flusher.stop();
     },
@@ -201,7 +217,6 @@ function notifyOf(executions: Executions, hint: JsonMap): void {
 }
 
 /** Hints are data from outside: what does not look like one is a sign that something is there. */
-      wakes.stop();
 function takeHints(recovery: Recovery, pool: string, hints: readonly JsonMap[]): void {
   const known: CommandHint[] = [];
   for (const hint of hints) {

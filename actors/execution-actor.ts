@@ -19,7 +19,17 @@ import {
 } from '../machines/execution/take-turn.ts';
 import type { Json } from '../machines/json.ts';
 import { externalise } from './externalise.ts';
-import type { BatchJob, BatchMove, BatchRow, CommandRow, EventRow, ExecutionRow, Ids, ResultRow } from './ports.ts';
+import type {
+  BatchJob,
+  BatchMove,
+  BatchRow,
+  CommandRow,
+  EventRow,
+  ExecutionRow,
+  Ids,
+  ResultRow,
+  Tracer,
+} from './ports.ts';
 
 /** What every execution of a process shares. */
 export interface Engine {
@@ -29,6 +39,7 @@ export interface Engine {
   readonly leaseSeconds: number;
   readonly stepTimeoutSeconds: number;
   readonly commandMaxAttempts: number;
+  readonly tracer: Tracer;
   sha256(text: string): string;
   payload(ref: string): Json | undefined;
 }
@@ -51,9 +62,9 @@ export interface Writing {
   readonly events: EventRow[];
   readonly issued: Map<number, CommandRow>;
   readonly changed: Map<number, CommandRow>;
-  readonly results: ResultRow[];
   /** Commands of `changed` that got another context. */
   readonly recontexted: Set<number>;
+  readonly results: ResultRow[];
   /** Values of `results` by reference: a turn may read what it has stored itself. */
   readonly stored: Map<string, Json>;
   readonly abandoned: number[];
@@ -147,8 +158,8 @@ export class ExecutionActor {
       events: [],
       issued: new Map(),
       changed: new Map(),
-      results: [],
       recontexted: new Set(),
+      results: [],
       stored: new Map(),
       abandoned: [],
       batches: { accepted: [], moved: [], jobs: [] },
@@ -208,13 +219,13 @@ export class ExecutionActor {
     return turn;
   }
 
-  /** Appends an inbox event that only attaches something; the chart folds it and decides nothing. */
   /** Nobody works on it: it was never granted, or waits for its next try. */
   #isPending(commandId: number): boolean {
     const row = this.commands.get(commandId);
     return row !== undefined && (row.status === 'PENDING' || retryWaitOf(row) !== null);
   }
 
+  /** Appends an inbox event that only attaches something; the chart folds it and decides nothing. */
   note(draft: EventDraft): LogEvent {
     const event = this.append(draft);
     absorbEvent(this.state, event);
@@ -251,9 +262,9 @@ export class ExecutionActor {
   /** Changes an open command's row; a closed one is forgotten after the flush. */
   change(row: CommandRow): void {
     const writing = this.#openWriting();
-    if (row.status === 'PENDING' || row.status === 'CLAIMED' || row.status === 'RUNNING')
     const before = this.commands.get(row.commandId);
     if (before !== undefined && before.context !== row.context) writing.recontexted.add(row.commandId);
+    if (row.status === 'PENDING' || row.status === 'CLAIMED' || row.status === 'RUNNING')
       this.commands.set(row.commandId, row);
     else this.commands.delete(row.commandId);
     if (writing.issued.has(row.commandId)) writing.issued.set(row.commandId, row);

@@ -11,6 +11,7 @@ import { ServerScope } from '../machines/execution/scope.ts';
 import { ENGINE_VERSION, newExecution, runOf } from '../machines/execution/take-turn.ts';
 import type { JsonMap } from '../machines/json.ts';
 import { Facade } from '../machines/playbook/template/facade.ts';
+import { MissingPayload } from '../machines/playbook/values.ts';
 import { mergeInputs } from '../machines/playbook/workload.ts';
 import { DomainError } from './errors.ts';
 import { type Engine, ExecutionActor, type Writing } from './execution-actor.ts';
@@ -45,6 +46,7 @@ import type {
   StartRequest,
 } from './services.ts';
 import type { Supervisor } from './supervisor.ts';
+import { startedTrace } from './traces.ts';
 
 export interface ExecutionServiceParts {
   readonly store: Store;
@@ -143,7 +145,7 @@ export class Executions implements ExecutionService {
                 parent_execution_id: parent?.executionId ?? null,
                 ...(request.from ? { from_step: request.from.step } : {}),
               },
-              meta: { ...(request.trace ? { trace: request.trace } : {}), ...request.meta },
+              meta: { ...(created.row.trace === null ? {} : { trace: created.row.trace }), ...request.meta },
             },
             request.from?.copied,
           );
@@ -386,8 +388,8 @@ export class Executions implements ExecutionService {
   /** An event that keeps failing its execution ends it, so that nobody waits for it for ever (api 4.1). */
   endPoisoned(executionId: number, error: unknown): void {
     const { flusher, log } = this.#parts;
-    const message = `The engine could not handle an event: ${error instanceof Error ? error.message : String(error)}`;
-    const errors = [{ step: null, task: null, iteration: null, kind: 'logic', code: 'ENGINE_DEFECT', message }];
+    const { kind, code, message } = poisonOf(error);
+    const errors = [{ step: null, task: null, iteration: null, kind, code, message }];
     const end = {
       status: 'failed',
       reason: message,
@@ -489,7 +491,11 @@ export class Executions implements ExecutionService {
       idempotencyKey: request.idempotencyKey ?? null,
       requestHash: hash,
       labels: request.labels ?? {},
-      trace: request.trace ?? null,
+      trace: startedTrace(
+        this.#parts.engine.tracer,
+        request.trace ?? null,
+        parent === null ? null : { row: parent, commandId: request.parentCommandId ?? null },
+      ),
       createdBy: null,
     };
   }
@@ -579,4 +585,12 @@ function stageOf(actor: ExecutionActor): ConstructorParameters<typeof ServerScop
     payload: actor.engine.payload,
     store: () => null,
   };
+}
+
+/** A payload that is gone is no defect of the engine's: the values of the run cannot be told without it (language 10.4). */
+function poisonOf(error: unknown): { readonly kind: string; readonly code: string; readonly message: string } {
+  if (error instanceof MissingPayload)
+    return { kind: 'missing_reference', code: 'MISSING_REFERENCE', message: error.message };
+  const message = `The engine could not handle an event: ${error instanceof Error ? error.message : String(error)}`;
+  return { kind: 'logic', code: 'ENGINE_DEFECT', message };
 }

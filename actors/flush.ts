@@ -13,6 +13,7 @@ import type { Claimant, CommandBoard } from './board.ts';
 import { suits } from './board.ts';
 import { DomainError } from './errors.ts';
 import { type ExecutionActor, isWritten, type Writing } from './execution-actor.ts';
+import { FlushSpans } from './flush-spans.ts';
 import { grantCommand, grantedCommand } from './grant.ts';
 import { drainInbox } from './inbox.ts';
 import { type Fence, LeaseLostError } from './lease.ts';
@@ -27,6 +28,7 @@ import {
   RefusedWriteError,
   StaleError,
   type Store,
+  type Tracer,
   UnavailableError,
 } from './ports.ts';
 import { flushOf, projectHead } from './project.ts';
@@ -67,6 +69,8 @@ interface Queued {
   readonly reject: (error: unknown) => void;
   readonly since: number;
   tries: number;
+  /** How often a stored result was fetched for it. */
+  fetches: number;
   /** Goes in a flush of its own. */
   isAlone: boolean;
   /** Was answered; it is not tried again. */
@@ -86,6 +90,7 @@ export interface FlusherParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;
+  readonly tracer: Tracer;
   readonly policy: ClaimPolicy;
   readonly maxTurns: number;
   readonly mailboxMax: number;
@@ -109,6 +114,8 @@ const CLAIMANTS_PER_FLUSH = 64;
 /** A conflict with another process is rare and is settled by reloading; this bounds a fault of ours. */
 const TRIES_MAX = 8;
 const DEFECT_TRIES = 3;
+/** A turn asks for one result after the other; one that never has enough keeps pushing out what it had. */
+const FETCHES_MAX = 1_000;
 
 export class Flusher {
   readonly #parts: FlusherParts;
@@ -140,7 +147,15 @@ export class Flusher {
     return new Promise<T>((resolve, reject) => {
       // The queue holds jobs of all kinds; each resolves with what its own apply returned.
       const answer = { resolve: resolve as (value: unknown) => void, reject };
-      this.#queue.push({ job, ...answer, since: performance.now(), tries: 0, isAlone: false, isSettled: false });
+      this.#queue.push({
+        job,
+        ...answer,
+        since: performance.now(),
+        tries: 0,
+        fetches: 0,
+        isAlone: false,
+        isSettled: false,
+      });
       this.#schedule();
     });
   }
@@ -216,7 +231,8 @@ export class Flusher {
   }
 
   async #flush(batch: readonly Queued[], served: readonly Claimant[]): Promise<void> {
-    const { store, supervisor, board, log, meter } = this.#parts;
+    const { store, supervisor, board, log, meter, tracer } = this.#parts;
+    const spans = tracer.isOn ? new FlushSpans(tracer) : null;
     const held = new Set(batch.map(({ job }) => job.executionId));
     const started = performance.now();
     const actors = new Map<number, ExecutionActor>();
@@ -233,7 +249,7 @@ export class Flusher {
       let turns = batch.length;
       for (const executionId of held) turns += loaded.get(executionId)?.inbox.length ?? 0;
       await this.#parts.reserveIds(IDS_PER_FLUSH + IDS_PER_TURN * turns);
-      done = await this.#applyAll(batch, loaded, actors);
+      done = await this.#applyAll(batch, loaded, actors, spans);
       this.#grantHints(hints, holders, loaded, actors, grants);
       this.#offerNew(batch, served, actors, grants);
       const written = [...actors.values()].filter((actor) => actor.writing !== null && isWritten(actor.writing));
@@ -244,12 +260,16 @@ export class Flusher {
         const onPhase = (phase: CommitPhase, ms: number) => {
           phases[phase] = (phases[phase] ?? 0) + ms;
         };
-        await store.commit({ ...flushOf(written), ...fencesOf(done) }, measured.length === 0 ? undefined : onPhase);
+        const flush = { ...flushOf(written), ...fencesOf(done) };
+        const committing = spans?.now() ?? 0;
+        await store.commit(flush, measured.length === 0 ? undefined : onPhase);
+        spans?.committed(written, committing, { jobs: batch.length, events: flush.events.length });
         const totalMs = performance.now() - started;
         for (const { queued } of measured)
           queued.job.measure?.({ waitMs: started - queued.since, totalMs, loadMs, phases });
-        meter.observe('svc_flush_seconds', (performance.now() - started) / 1000);
+        meter.observe('svc_flush_seconds', totalMs / 1000);
         meter.observe('svc_flush_turns', batch.length);
+        if (grants.length > 0) meter.observe('svc_claim_seconds', totalMs / 1000);
       }
     } catch (error) {
       for (const executionId of held) supervisor.evict(executionId);
@@ -278,8 +298,9 @@ export class Flusher {
     batch: readonly Queued[],
     loaded: ReadonlyMap<number, ExecutionActor>,
     actors: Map<number, ExecutionActor>,
+    spans: FlushSpans | null,
   ): Promise<readonly { readonly queued: Queued; readonly value: unknown }[]> {
-    const { supervisor, clock } = this.#parts;
+    const { supervisor, clock, meter } = this.#parts;
     const done: { queued: Queued; value: unknown }[] = [];
     const now = clock.now();
     const broken = new Set<number>();
@@ -294,11 +315,15 @@ export class Flusher {
         continue;
       }
       try {
+        const began = performance.now();
         actor.open(now);
         if (job.inbox !== 'leave') drainInbox(actor);
         const value = job.apply(actor);
         actors.set(job.executionId, actor);
         done.push({ queued, value });
+        const tookMs = performance.now() - began;
+        meter.observe('svc_turn_seconds', tookMs / 1000);
+        spans?.turn(actor, tookMs);
       } catch (error) {
         if (error instanceof DomainError) {
           this.#settle(queued, () => queued.reject(error));
@@ -319,21 +344,28 @@ export class Flusher {
 
   /** A turn that needs a stored payload is taken again with it; one that throws is tried a few times, then given up. */
   async #repair(own: readonly Queued[], culprit: Queued, error: unknown): Promise<void> {
-    const { supervisor, log, meter } = this.#parts;
+    const { supervisor } = this.#parts;
     if (error instanceof NeedPayload) {
+      culprit.fetches += 1;
+      let fits = culprit.fetches < FETCHES_MAX;
       try {
-        await supervisor.fetchPayloads('refs' in error && Array.isArray(error.refs) ? error.refs : [error.ref]);
-        this.#requeue(own);
+        const refs = 'refs' in error && Array.isArray(error.refs) ? error.refs : [error.ref];
+        fits = (await supervisor.fetchPayloads(refs)) && fits;
       } catch (cause) {
         for (const queued of own) this.#settle(queued, () => queued.reject(cause));
+        return;
       }
+      if (fits) this.#requeue(own);
+      else this.#giveUp(own, culprit, new Error('a turn needs more stored results at once than fit into memory'));
       return;
     }
     culprit.tries += 1;
-    if (culprit.tries < DEFECT_TRIES) {
-      this.#requeue(own);
-      return;
-    }
+    if (culprit.tries < DEFECT_TRIES) this.#requeue(own);
+    else this.#giveUp(own, culprit, error);
+  }
+
+  #giveUp(own: readonly Queued[], culprit: Queued, error: unknown): void {
+    const { log, meter } = this.#parts;
     meter.count('svc_engine_poisoned_total');
     log.error('an event keeps failing its execution', {
       execution_id: culprit.job.executionId,

@@ -7,6 +7,7 @@ import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { CommandRow } from './ports.ts';
 import type { GrantedCommand } from './services.ts';
+import { commandTrace } from './traces.ts';
 
 export interface ClaimantName {
   readonly name: string;
@@ -51,8 +52,8 @@ export function grantCommand(
       attempt: verdict.attempt,
       activation: row.activation,
       ...(row.iterationIndex === null ? {} : { iteration_index: row.iterationIndex }),
-      ...(verdict.reclaimed ? { reclaimed: true, reclaimed_from: verdict.reclaimedFrom, reason: verdict.reason } : {}),
       ...(verdict.reason === 'retry_due' ? { reason: verdict.reason } : {}),
+      ...(verdict.reclaimed ? { reclaimed: true, reclaimed_from: verdict.reclaimedFrom, reason: verdict.reason } : {}),
     },
   });
   const granted: CommandRow = {
@@ -64,8 +65,8 @@ export function grantCommand(
     claimedAt: event.at,
     startedAt: null,
     heartbeatAt: null,
-    nextWakeAt: actor.later(policy.leaseSeconds),
     parkedOn: null,
+    nextWakeAt: actor.later(policy.leaseSeconds),
     latestEventId: event.eventId,
   };
   actor.change(granted);
@@ -128,7 +129,7 @@ export function describeCommand(
     timeoutSeconds: step?.step.timeoutSeconds ?? stepTimeoutSeconds,
     leaseSeconds,
     iterationTotal: typeof total === 'number' ? total : null,
-    trace: execution.row.trace,
+    trace: commandTrace(execution.engine.tracer, execution.row, row.commandId),
   };
 }
 

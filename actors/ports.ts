@@ -36,6 +36,51 @@ export interface Meter {
   gauge(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
 }
 
+/** A finished piece of work in a trace (api 7.3). Attributes are ids, names, counts and statuses; never a payload. */
+export interface Span {
+  readonly name: string;
+  readonly kind?: 'internal' | 'server' | 'client';
+  /** 32 and 16 hexadecimal digits. */
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | null;
+  /** Milliseconds since the epoch; fractions count. */
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  readonly events?: readonly {
+    readonly name: string;
+    readonly atMs: number;
+    readonly attributes?: Readonly<Record<string, string | number | boolean>>;
+  }[];
+  readonly failed?: boolean;
+}
+
+/** Where spans go. Nothing but `isOn` is asked while it is off, so that a trace nobody wants costs a look at a flag. */
+export interface Tracer {
+  readonly isOn: boolean;
+  /** Milliseconds since the epoch, monotonic within the process. */
+  now(): number;
+  newTraceId(): string;
+  newSpanId(): string;
+  /** Hexadecimal digits that follow from the text. */
+  digest(text: string): string;
+  /** Whether a trace that nobody outside decided about is recorded. */
+  isSampled(traceId: string): boolean;
+  /** Never blocks and never throws; what there is no room for is dropped and counted. */
+  record(span: Span): void;
+}
+
+export const NO_TRACER: Tracer = {
+  isOn: false,
+  now: () => 0,
+  newTraceId: () => '',
+  newSpanId: () => '',
+  digest: () => '',
+  isSampled: () => false,
+  record: () => {},
+};
+
 export type ExecutionStatus = 'running' | 'completed' | 'failed' | 'cancelled';
 export type CommandStatus = 'PENDING' | 'CLAIMED' | 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
 
@@ -166,6 +211,7 @@ export type CommandChange = Pick<
   | 'commandId'
   | 'status'
   | 'attempt'
+  | 'maxAttempts'
   | 'workerId'
   | 'claimId'
   | 'claimedAt'
@@ -214,7 +260,6 @@ export interface BatchRow {
   readonly eventIds: readonly number[];
   readonly eventCount: number;
   readonly commandsGenerated: number;
-  | 'maxAttempts'
   readonly workerId: string | null;
   /** End of the present attempt at processing; null before the first. */
   readonly deadlineAt: string | null;
@@ -277,6 +322,17 @@ export interface StoredExecution {
   readonly openCommands: readonly CommandRow[];
 }
 
+export interface ParkedCommand {
+  readonly executionId: number;
+  readonly commandId: number;
+  readonly childExecutionId: number;
+}
+
+/** A parked command and the moment at which its wait is over, whatever it waits for. */
+export interface ParkedWait extends ParkedCommand {
+  readonly nextWakeAt: string;
+}
+
 /** "There may be something to claim": enough to choose by, nothing to decide by. */
 export interface CommandHint {
   readonly executionId: number;
@@ -284,6 +340,8 @@ export interface CommandHint {
   readonly pool: string;
   readonly priority: number;
   readonly toolKind: string;
+  /** Its next try is due; whoever still thinks that somebody works on it is behind. */
+  readonly retry?: boolean;
 }
 
 export interface Store {
@@ -318,17 +376,6 @@ export interface Store {
   ): Promise<void>;
   /** Refreshes the hold age of commands still worked on: `heartbeat_at` and `next_wake_at`, where the attempt matches. */
   touch(
-export interface ParkedCommand {
-  readonly executionId: number;
-  readonly commandId: number;
-  readonly childExecutionId: number;
-}
-
-/** A parked command and the moment at which its wait is over, whatever it waits for. */
-export interface ParkedWait extends ParkedCommand {
-  readonly nextWakeAt: string;
-}
-
     holds: readonly { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[],
   ): Promise<void>;
   execution(executionId: number): Promise<ExecutionRow | null>;
@@ -336,8 +383,6 @@ export interface ParkedWait extends ParkedCommand {
   /** Running executions below this one (children, grandchildren …), parents first. */
   runningDescendants(executionId: number): Promise<readonly number[]>;
   /** Running executions older than the instant, oldest first. */
-  /** Its next try is due; whoever still thinks that somebody works on it is behind. */
-  readonly retry?: boolean;
   runningSince(before: string, limit: number): Promise<readonly number[]>;
   /** Executions with events that no turn has handled yet (`handled_through < last_event_id`, running). */
   withInbox(limit: number): Promise<readonly number[]>;

@@ -11,7 +11,7 @@ import { isoOf } from '../machines/command/instant.ts';
 import { judgeCommand, type RepublishReason, type SweepPolicy, type SweptCommand } from '../machines/command/sweep.ts';
 import { type Fence, type Lease, LeaseLostError, type LeaseRow, type Leases } from './lease.ts';
 import { createPeriodic, type Periodic } from './periodic.ts';
-import type { Clock, CommandHint, Log, Meter } from './ports.ts';
+import { type Clock, type CommandHint, type Log, type Meter, NO_TRACER, type Span, type Tracer } from './ports.ts';
 
 export interface SweptRow {
   readonly command: SweptCommand;
@@ -62,6 +62,7 @@ export interface ReaperParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;
+  readonly tracer?: Tracer | undefined;
   readonly settings: ReaperSettings;
   /** Tells workers of this process and the others; after the commit. */
   announce(hints: readonly CommandHint[]): void;
@@ -155,7 +156,8 @@ export class Reaper {
   }
 
   async #sweep(lease: Lease, max: number): Promise<SweepReport> {
-    const { clock, log, meter, leases } = this.#parts;
+    const { clock, log, meter, leases, tracer = NO_TRACER } = this.#parts;
+    const startMs = tracer.now();
     const byReason: Partial<Record<RepublishReason, number>> = {};
     let errors = 0;
     let outcome = 'ok';
@@ -181,6 +183,8 @@ export class Reaper {
     this.#sweeps = [report, ...this.#sweeps].slice(0, REMEMBERED);
     meter.count('svc_command_reaper_sweeps_total', { outcome });
     meter.gauge('svc_command_reaper_last_sweep_timestamp_seconds', clock.now() / 1000);
+    const traceId = tracer.newTraceId();
+    if (tracer.isSampled(traceId)) tracer.record(sweepSpan(tracer, traceId, startMs, report));
     if (republished > 0) log.warn('Forgotten commands were announced again', { count: republished, ...byReason });
     return report;
   }
@@ -209,4 +213,17 @@ export class Reaper {
     }
     return true;
   }
+}
+
+function sweepSpan(tracer: Tracer, traceId: string, startMs: number, report: SweepReport): Span {
+  return {
+    name: 'reaper.sweep',
+    traceId,
+    spanId: tracer.newSpanId(),
+    parentSpanId: null,
+    startMs,
+    endMs: tracer.now(),
+    attributes: { 'callboard.republished': report.republished, 'callboard.errors': report.errors },
+    failed: report.errors > 0,
+  };
 }

@@ -6,6 +6,7 @@
 import { compilePlan, type Plan } from '../machines/execution/plan.ts';
 import type { Json } from '../machines/json.ts';
 import type { Playbook } from '../machines/playbook/document.ts';
+import { MissingPayload } from '../machines/playbook/values.ts';
 import { type Engine, type ExecutionActor, isWritten } from './execution-actor.ts';
 import { hydrate } from './hydrate.ts';
 import type { Meter, Store } from './ports.ts';
@@ -26,6 +27,8 @@ export class Supervisor {
   readonly #actors = new Map<number, ExecutionActor>();
   readonly #plans = new Map<number, Plan>();
   readonly #payloads: Recent<string, Json>;
+  /** References that lead nowhere, so that a turn that needs one fails instead of asking for ever. */
+  readonly #missing = new Recent<string, true>({ countMax: 10_000, sizeMax: 10_000 });
   /** For what is compared with the log before it is written: one at a time for each command or message. */
   readonly asking = new Turnstile();
   #engine: Engine | null = null;
@@ -43,7 +46,7 @@ export class Supervisor {
 
   /** The engine needs the payloads kept here, so it comes second. */
   attach(engine: Omit<Engine, 'payload'>): Engine {
-    this.#engine = { ...engine, payload: (ref) => this.#payloads.get(ref) };
+    this.#engine = { ...engine, payload: (ref) => this.#payload(ref) };
     return this.#engine;
   }
 
@@ -85,6 +88,7 @@ export class Supervisor {
       if (actor === undefined) cold.add(executionId);
       else found.set(executionId, actor);
     }
+    if (found.size > 0) this.#parts.meter.count('svc_hydrations_total', { from: 'memory' }, found.size);
     if (cold.size === 0) return found;
     const { store, meter } = this.#parts;
     const engine = this.#engine;
@@ -107,12 +111,22 @@ export class Supervisor {
     return (await this.hydrateAll([executionId])).get(executionId) ?? null;
   }
 
-  async fetchPayloads(refs: readonly string[]): Promise<void> {
-    for (const ref of new Set(refs)) {
+  /** Those that are gone are remembered as such. False: they do not fit into memory together. */
+  async fetchPayloads(refs: readonly string[]): Promise<boolean> {
+    const wanted = new Set(refs);
+    for (const ref of wanted) {
       const payload = await this.#parts.store.payload(ref);
-      if (payload === undefined) throw new Error(`a stored result is missing: ${ref}`);
-      this.#payloads.put(ref, payload, JSON.stringify(payload).length);
+      if (payload === undefined) this.#missing.put(ref, true, 1);
+      else this.#payloads.put(ref, payload, JSON.stringify(payload).length);
     }
+    return [...wanted].every((ref) => this.#missing.get(ref) === true || this.#payloads.get(ref) !== undefined);
+  }
+
+  /** Undefined: not fetched yet. Throws MissingPayload where there is nothing to fetch. */
+  #payload(ref: string): Json | undefined {
+    const payload = this.#payloads.get(ref);
+    if (payload === undefined && this.#missing.get(ref) === true) throw new MissingPayload(ref);
+    return payload;
   }
 
   get size(): number {

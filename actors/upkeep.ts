@@ -11,7 +11,7 @@ import { Housekeeper, type HousekeepingStore, type Kept } from './housekeeping.t
 import type { InvariantStore } from './invariants.ts';
 import { createKeyService, type SealedStore } from './key-rotation.ts';
 import { type Lease, type LeaseStore, Leases, type ServerCard } from './lease.ts';
-import type { Bus, Clock, Ids, Log, Meter, Store } from './ports.ts';
+import type { Bus, Clock, Ids, Log, Meter, Store, Tracer } from './ports.ts';
 import { Reaper, type ReaperSettings, type SweepStore } from './reaper.ts';
 import { type Healer, Reconciler, type ReconcileStore } from './reconcile.ts';
 import type { AdminService, Explanation, ReadService, WorkerService } from './services.ts';
@@ -40,6 +40,7 @@ export interface UpkeepParts {
   readonly bus: Bus;
   readonly log: Log;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   readonly caller: CurrentCaller;
   /** Unique among the processes of a service, also across restarts. */
   readonly holder: string;
@@ -99,6 +100,7 @@ export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upke
     clock,
     log,
     meter,
+    tracer: parts.tracer,
     settings: settings.reaper,
     announce: (hints) => engine.recovery.announce(hints),
     askHolder: () => bus.publish('control', [{ action: SWEEP }]),

@@ -14,6 +14,7 @@ import {
   optional,
   type Setting,
   setting,
+  share,
   text,
   whole,
 } from './config-values.ts';
@@ -541,6 +542,28 @@ export const SETTINGS = {
     '`json` or `pretty`.',
     { shown: 'json; pretty on a terminal' },
   ),
+  otlpEndpoint: setting(
+    'SVC_OTLP_ENDPOINT',
+    optional(address('http', 'https')),
+    null,
+    'every process',
+    'Collector that traces are sent to, OTLP over HTTP in JSON; without it there are none.',
+  ),
+  otlpHeaders: setting(
+    'SVC_OTLP_HEADERS',
+    optional(text()),
+    null,
+    'every process',
+    'Headers sent to the collector, `name=value` in a comma list.',
+    { secret: true },
+  ),
+  traceSampleRatio: setting(
+    'SVC_TRACE_SAMPLE_RATIO',
+    share(),
+    1,
+    'every process',
+    'Share of the runs that are traced, from 0 to 1; a caller that brings a trace decides for itself.',
+  ),
 } satisfies Table;
 
 export const WORKER_SETTINGS = {
@@ -566,6 +589,14 @@ export const WORKER_SETTINGS = {
     30,
     'worker',
     'Time that running commands have to end when the worker stops.',
+  ),
+  metricsPort: setting(
+    'SVC_WORKER_METRICS_PORT',
+    optional(whole(0, 65_535)),
+    null,
+    'worker',
+    'Port of 127.0.0.1 on which `callboard worker` serves its own `/metrics`; 0 takes a free one.',
+    { shown: 'off' },
   ),
 } satisfies Table;
 

@@ -80,6 +80,15 @@ export function duration(min: number): Parser<number> {
   };
 }
 
+/** A share of a whole, decimals allowed. */
+export function share(): Parser<number> {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d+(\.\d+)?$/.test(value) || number > 1) throw new Misfit('must be a number from 0 to 1');
+    return number;
+  };
+}
+
 export function flag(): Parser<boolean> {
   return (value) => {
     const word = value.toLowerCase();

@@ -14,6 +14,8 @@ export interface Log {
   error(message: string, fields?: Fields): void;
   /** The same log under the name of a part of the program. */
   child(component: string): Log;
+  /** Values this process has masked in its log so far. */
+  masked?(): number;
 }
 
 /** Where lines go; `process.stdout` and `process.stderr` fit. */
@@ -33,6 +35,7 @@ export interface LogOptions {
 const SECRET_FIELDS = ['authorization', 'cookie', 'token', 'password', 'session_token', 'x-api-key', 'x-session-token'];
 
 export function createLog(options: LogOptions): Log {
+  let masked = 0;
   const pretty = options.format === 'pretty' || (options.format === null && options.sink.isTTY === true);
   const logger = pino(
     {
@@ -43,12 +46,15 @@ export function createLog(options: LogOptions): Log {
       formatters: { level: (label) => ({ level: label }) },
       redact: {
         paths: [...SECRET_FIELDS, ...SECRET_FIELDS.map((field) => `*["${field}"]`)].map(quoted),
-        censor: '***',
+        censor: () => {
+          masked += 1;
+          return '***';
+        },
       },
     },
     pretty ? { write: (line: string) => options.sink.write(readable(line)) } : options.sink,
   );
-  return wrap(logger, options.component);
+  return wrap(logger, options.component, () => masked);
 }
 
 /** A log that says nothing, for callers that print results of their own. */
@@ -64,14 +70,15 @@ function quoted(path: string): string {
   return path.startsWith('*') ? path : `["${path}"]`;
 }
 
-function wrap(root: pino.Logger, component: string): Log {
+function wrap(root: pino.Logger, component: string, masked: () => number): Log {
   const logger = root.child({ component });
   return {
     debug: (message, fields = {}) => logger.debug(withErrors(fields, false), message),
     info: (message, fields = {}) => logger.info(withErrors(fields, false), message),
     warn: (message, fields = {}) => logger.warn(withErrors(fields, false), message),
     error: (message, fields = {}) => logger.error(withErrors(fields, true), message),
-    child: (part) => wrap(root, part),
+    child: (part) => wrap(root, part, masked),
+    masked,
   };
 }
 

@@ -91,6 +91,7 @@ export const METRICS = {
   svc_tool_seconds: histogram('Time of one try of a tool', 'kind', 'outcome'),
   svc_keychain_renewals_total: counter('Renewals done by this worker', 'outcome'),
 
+  svc_trace_spans_dropped_total: counter('Spans that were not exported', 'reason'),
   svc_metrics_undeclared_total: counter('Measurements under a name that is not declared: a bug'),
 } as const satisfies Readonly<Record<string, Metric>>;
 

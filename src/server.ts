@@ -9,6 +9,7 @@ import { createHost } from './host/host.ts';
 import { startServices } from './host/services.ts';
 import type { Log } from './log.ts';
 import { createMeter } from './metrics.ts';
+import { createTracing } from './telemetry/tracer.ts';
 import type { EgressOptions } from './tools/http/egress.ts';
 import { createTokenRequests, TokenRequestFailed } from './tools/http/token-request.ts';
 import { createToolLister } from './tools/mcp/listing.ts';
@@ -31,15 +32,17 @@ const CLOSE_WITHIN_MS = 10_000;
 
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
-  const metrics = createMeter();
+  const metrics = createMeter({ processMetrics: true });
   const callers = createCallers();
   const startedAt = performance.now();
   const stopping = new AbortController();
   const version = packageVersion();
+  const tracer = createTracing(config, { service: 'callboard-server', version, meter: metrics });
   const { tokens, toolServers } = askersOf(config, version);
   const running = await startServices(config, {
     log,
     metrics,
+    tracer,
     callers,
     version,
     embedded: options.embedded ?? false,
@@ -53,6 +56,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       version,
       log: log.child('http'),
       metrics,
+      tracer,
       clock: running.clock,
       callers,
       gui: config.uiEnabled ? loadGui(config.dataDir, log.child('gui'), stopping.signal) : undefined,
@@ -66,6 +70,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   } catch (error) {
     // What runs already would keep the process alive.
     await running.stop();
+    await tracer.close();
     await Promise.all([tokens.close(), toolServers.close()]);
     throw error;
   }
@@ -74,6 +79,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     running.engine.commands.drain();
     await within(app.close(), CLOSE_WITHIN_MS);
     await running.stop();
+    await tracer.close();
     await Promise.all([tokens.close(), toolServers.close()]);
   };
   try {

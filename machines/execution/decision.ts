@@ -7,6 +7,7 @@ import { isMap, type Json, type JsonMap } from '../json.ts';
 import { TemplateError } from '../playbook/template/errors.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
 import { renderTree } from '../playbook/template/tree.ts';
+import { MissingPayload } from '../playbook/values.ts';
 import { type ArcPlan, type AssignmentPlan, assignInto } from './plan.ts';
 import type { StepFailure } from './run.ts';
 import { writtenValue } from './scope.ts';
@@ -58,6 +59,10 @@ export function failExecution(decision: Decision, step: string, failure: Omit<Fa
 
 /** What a template error means for whoever asked; anything else (a payload to fetch, a bug) goes on up. */
 export function transformFailure(error: unknown, where: string): Failure {
+  if (error instanceof MissingPayload) {
+    const message = `${where}: ${error.message}`;
+    return { kind: 'missing_reference', code: 'MISSING_REFERENCE', message, retryable: false };
+  }
   if (!(error instanceof TemplateError)) throw error;
   return { kind: 'transform', code: error.code, message: `${where}: ${error.message}`, retryable: false };
 }

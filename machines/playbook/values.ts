@@ -16,6 +16,16 @@ export class NeedPayload extends Error {
   }
 }
 
+/** The payload behind this reference is gone (language 10.4). Nothing is put in its place. */
+export class MissingPayload extends Error {
+  override readonly name = 'MissingPayload';
+  readonly ref: string;
+  constructor(ref: string) {
+    super(`Result not found: ${ref}`);
+    this.ref = ref;
+  }
+}
+
 /** Payloads fetched so far; undefined where one was not fetched yet. */
 export type Payloads = (ref: string) => Json | undefined;
 

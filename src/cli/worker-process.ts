@@ -1,8 +1,11 @@
 /** A worker with its tools, composed from the configuration: what `callboard worker` is, and a part of `dev` and `run`. */
 import { type Config, ConfigError } from '../config.ts';
 import type { Log } from '../log.ts';
+import { createMeter } from '../metrics.ts';
+import { createTracing } from '../telemetry/tracer.ts';
 import { createTools, type Tools } from '../tools/registry.ts';
 import { startWorker } from '../worker/main.ts';
+import { serveMetrics } from '../worker/metrics-server.ts';
 import { packageVersion } from './package-version.ts';
 
 export interface WorkerProcess {
@@ -17,13 +20,22 @@ export interface WorkerProcess {
 export async function startWorkerProcess(config: Config, log: Log): Promise<WorkerProcess> {
   const version = packageVersion();
   const tools = toolsOf(config, version);
-  const worker = await startWorker({ config, log, tools, version });
+  const meter = createMeter({ processMetrics: true });
+  meter.gauge('svc_up', 1);
+  meter.gauge('svc_process_start_time_seconds', performance.timeOrigin / 1000);
+  const tracer = createTracing(config, { service: 'callboard-worker', version, meter });
+  const { metricsPort } = config.worker;
+  const door = metricsPort === null ? null : await serveMetrics(metricsPort, meter);
+  if (door !== null) log.info('The worker shows its metrics', { port: door.port });
+  const worker = await startWorker({ config, log, tools, version, meter, tracer });
   return {
     name: worker.name,
     registered: worker.registered,
     stop: async () => {
       await worker.stop();
       await tools.close();
+      await tracer.close();
+      await door?.close();
     },
   };
 }

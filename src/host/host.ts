@@ -6,6 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { OPEN_CALLER } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
 import { type ApiContext, createWaits, type Lifecycle } from '../api/context.ts';
@@ -13,10 +14,11 @@ import type { Route } from '../api/route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { createStreams } from '../api/streams.ts';
 import { uiRoutes } from '../api/ui.ts';
-import type { GuiFiles } from '../gui/build/built-gui.ts';
 import type { Config } from '../config.ts';
 import { RequestError } from '../errors.ts';
+import type { GuiFiles } from '../gui/build/built-gui.ts';
 import type { Metrics } from '../metrics.ts';
+import type { Tracing } from '../telemetry/tracer.ts';
 import { hostCheck, originCheck, readPath, requestIds } from './address.ts';
 import { answerPreflight, isPreflight, setHeaders } from './browser-headers.ts';
 import { type Callers, createCallers } from './caller.ts';
@@ -24,7 +26,8 @@ import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
 import { internalGuard } from './internal-guard.ts';
-import { parseBody } from './json-body.ts';
+import { parseBody, readAnyBody } from './json-body.ts';
+import { traceRequest } from './request-span.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -46,6 +49,8 @@ export type HostConfig = Pick<
   | 'runtimeOfflineSeconds'
   | 'workerHeartbeatStaleSeconds'
   | 'internalToken'
+  | 'mcpExpose'
+  | 'mcpCallTimeoutSeconds'
 >;
 
 export interface HostOptions {
@@ -54,6 +59,8 @@ export interface HostOptions {
   readonly version: string;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Without it no request is traced. */
+  readonly tracer?: Tracing;
   /** The database's clock. */
   readonly clock: Clock;
   readonly lifecycle: Lifecycle;
@@ -65,7 +72,7 @@ export interface HostOptions {
 
 /** Does not listen yet. `listen` and `close` are Fastify's; abort `lifecycle.stopping` before `close`, or streams keep it open. */
 export function createHost(services: Services, options: HostOptions): FastifyInstance {
-  const { config, log, metrics } = options;
+  const { config, log, metrics, tracer } = options;
   const { stopping } = options.lifecycle;
   const nextRequestId = requestIds(randomBytes(4).toString('hex'));
   const isHostAllowed = hostCheck(config);
@@ -97,10 +104,11 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   app.setErrorHandler(handleError);
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       // parseAs: 'buffer' hands over a Buffer.
-      done(null, parseBody(body as Buffer));
+      const bytes = body as Buffer;
+      done(null, request.routeOptions.config.anyBody === true ? readAnyBody(bytes) : parseBody(bytes));
     } catch (error) {
       done(error as Error);
     }
@@ -131,11 +139,12 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
 
   app.addHook('onResponse', (request, reply, done) => {
     record(request, reply.statusCode, reply.elapsedTime);
+    if (tracer?.isOn === true) traceRequest(tracer, request, reply);
     done();
   });
 
   const callers = options.callers ?? createCallers();
-  const routes = routesOf(services, options);
+  const routes = routesOf(services, { ...options, callers });
   const methodsOf = createAllowedMethods(routes);
   app.setNotFoundHandler((request) => {
     const url = request.raw.url ?? '/';
@@ -174,10 +183,14 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
     streams: createStreams(metrics, lifecycle.stopping),
     waits: createWaits(lifecycle.stopping),
     lifecycle,
+    caller: options.callers?.current ?? (() => OPEN_CALLER),
+    isOriginAllowed: originCheck(config.corsAllowedOrigins),
     settings: {
       version: options.version,
       runtimeOfflineSeconds: config.runtimeOfflineSeconds,
       workerHeartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
+      mcpExpose: config.mcpExpose,
+      mcpCallTimeoutSeconds: config.mcpCallTimeoutSeconds,
     },
   };
   const gui = options.gui === undefined ? [] : uiRoutes(options.gui);

@@ -32,6 +32,7 @@ import { createAuditStore, insertAudit } from '../store/audit.ts';
 import { createAutoResumeStore } from '../store/auto-resume.ts';
 import { createBatchStore } from '../store/batches.ts';
 import { createCatalogStore } from '../store/catalog.ts';
+import { createCounts } from '../store/counts.ts';
 import { createCredentialStore } from '../store/credentials.ts';
 import { createCanaryStore } from '../store/encryption-keys.ts';
 import { createIds } from '../store/ids.ts';
@@ -51,7 +52,9 @@ import { createSqlRunner } from '../store/sql.ts';
 import { createStore } from '../store/store.ts';
 import { createSweepStore } from '../store/sweeps.ts';
 import { createTrail } from '../store/trail.ts';
+import { noTracing, type Tracing } from '../telemetry/tracer.ts';
 import type { Callers } from './caller.ts';
+import { describeProcess, readGauges } from './gauges.ts';
 
 export interface RunningServices {
   readonly services: Services;
@@ -71,6 +74,7 @@ export interface RunningServices {
 export interface ServicesOptions {
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly tracer?: Tracing;
   readonly callers: Callers;
   /** Of the package. */
   readonly version: string;
@@ -90,7 +94,7 @@ const PAYLOAD_BYTES_MAX = 128 * 1024 * 1024;
 
 /** Throws ConfigError or SchemaError (exit 78), or UnavailableError when the database does not answer. */
 export async function startServices(config: Config, options: ServicesOptions): Promise<RunningServices> {
-  const { log, metrics, callers } = options;
+  const { log, metrics, callers, tracer = noTracing } = options;
   const url = config.databaseUrl;
   if (url === null) throw new Error('a server needs a database: start the embedded one first');
   const closing: (() => Promise<void> | void)[] = [];
@@ -110,6 +114,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         waitingMax: config.poolWaitingMax,
       },
       log.child('database'),
+      metrics,
     );
     closing.push(() => database.close());
     const clock = await createClock(database);
@@ -176,7 +181,13 @@ export async function startServices(config: Config, options: ServicesOptions): P
       meter: metrics,
       refreshSeconds: config.keychainRefreshSeconds,
     });
-    const credentials = createCredentialService({ store: credentialStore, vault, ids, caller: callers.current });
+    const credentials = createCredentialService({
+      store: credentialStore,
+      vault,
+      ids,
+      caller: callers.current,
+      meter: metrics,
+    });
     const preparation = createKeychainPreparation({
       keychain,
       store: keychainStore,
@@ -198,6 +209,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         bus,
         log: log.child('engine'),
         meter: metrics,
+        tracer,
         catalog,
         workers,
         keychain: preparation,
@@ -258,6 +270,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         bus,
         log: log.child('batches'),
         meter: metrics,
+        tracer,
         holder,
         seen: (name) => workers.seen(name),
       },
@@ -300,6 +313,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         bus,
         log: log.child('upkeep'),
         meter: metrics,
+        tracer,
         caller: callers.current,
         holder,
         card: { uri: config.publicUrl, version: options.version, pid: process.pid, hostname: hostname() },
@@ -368,12 +382,18 @@ export async function startServices(config: Config, options: ServicesOptions): P
         listTools: options.listTools,
       }),
     };
-    metrics.beforeScrape(async () => {
-      metrics.gauge('svc_claim_waiters', engine.board.waiters);
-      // While the database is away the last known depth stands.
-      const depth = await batches.depth().catch(() => null);
-      if (depth !== null) metrics.gauge('svc_batch_queue_depth', depth);
-    });
+    describeProcess(metrics, { version: options.version, schemaVersion: schema.version });
+    metrics.beforeScrape(
+      readGauges({
+        metrics,
+        engine,
+        bus,
+        log,
+        counts: createCounts(database.reads),
+        pool: () => database.reads.status(),
+        batchDepth: () => batches.depth(),
+      }),
+    );
     return {
       services,
       engine,

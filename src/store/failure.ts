@@ -3,7 +3,7 @@
  * UnavailableError: the outcome of what was asked is unknown or nothing happened, and asking again is right.
  */
 import pg from 'pg';
-import { UnavailableError } from '../../actors/ports.ts';
+import { type Meter, UnavailableError } from '../../actors/ports.ts';
 
 /** Lost sessions, shutdown, too little of something, time limits, and losers of a deadlock. */
 const TRANSIENT = /^(08...|53...|57P..|57014|55P03|40001|40P01|25P03|25P04|58030)$/;
@@ -20,6 +20,16 @@ export function refined(error: unknown): unknown {
     return new UnavailableError('db_unavailable', { cause: error });
   }
   return error;
+}
+
+/** Counts what the database or the way to it answered with: the class of its SQLSTATE, or `lost` where there was no answer. */
+export function countFailure(meter: Meter | undefined, error: unknown): void {
+  if (meter === undefined) return;
+  if (error instanceof pg.DatabaseError) {
+    meter.count('svc_db_errors_total', { sqlstate_class: (error.code ?? 'unknown').slice(0, 2) });
+  } else if (refined(error) instanceof UnavailableError && !(error instanceof UnavailableError)) {
+    meter.count('svc_db_errors_total', { sqlstate_class: 'lost' });
+  }
 }
 
 function isSystemError(error: Error): boolean {

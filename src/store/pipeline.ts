@@ -7,9 +7,9 @@
  */
 import { Socket } from 'node:net';
 import pg from 'pg';
-import type { Log } from '../../actors/ports.ts';
+import type { Log, Meter } from '../../actors/ports.ts';
 import { UnavailableError } from '../../actors/ports.ts';
-import { refined } from './failure.ts';
+import { countFailure, refined } from './failure.ts';
 import { PINNED_PLANS, sessionConfig } from './session.ts';
 
 export interface Statement {
@@ -38,7 +38,13 @@ interface Session {
 }
 
 /** `rehearsal` is run once on each new connection, so that its statements are parsed and planned before they count. */
-export function createPipeline(url: string, part: string, log: Log, rehearsal: readonly Statement[] = []): Pipeline {
+export function createPipeline(
+  url: string,
+  part: string,
+  log: Log,
+  rehearsal: readonly Statement[] = [],
+  meter?: Meter,
+): Pipeline {
   let session: Promise<Session> | null = null;
   let closed = false;
 
@@ -90,7 +96,10 @@ export function createPipeline(url: string, part: string, log: Log, rehearsal: r
       clearTimeout(timer);
       const results: pg.QueryResult[] = [];
       for (const answer of settled) {
-        if (answer.status === 'rejected') throw refined(answer.reason);
+        if (answer.status === 'rejected') {
+          countFailure(meter, answer.reason);
+          throw refined(answer.reason);
+        }
         results.push(answer.value);
       }
       return results;

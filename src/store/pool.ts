@@ -4,9 +4,9 @@
  * of a commit. Nothing connects before its first use, and everything connects anew after the database was away.
  */
 import pg from 'pg';
-import { type Log, UnavailableError } from '../../actors/ports.ts';
+import { type Log, type Meter, UnavailableError } from '../../actors/ports.ts';
 import { REHEARSAL } from './commit.ts';
-import { refined } from './failure.ts';
+import { countFailure, refined } from './failure.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 import { sessionConfig } from './session.ts';
 
@@ -57,12 +57,12 @@ const COMMIT_CONNECTIONS = 2;
 const IDLE_MS = 60_000;
 const ANSWER_WITHIN_MS = 40_000;
 
-export function createDatabase(config: DatabaseConfig, log: Log): Database {
-  const pool = createReadPool(config, log);
+export function createDatabase(config: DatabaseConfig, log: Log, meter?: Meter): Database {
+  const pool = createReadPool(config, log, meter);
   const commits = Array.from({ length: COMMIT_CONNECTIONS }, () =>
-    createPipeline(config.url, 'commit', log, REHEARSAL),
+    createPipeline(config.url, 'commit', log, REHEARSAL, meter),
   );
-  const lookups = createPipeline(config.url, 'lookup', log);
+  const lookups = createPipeline(config.url, 'lookup', log, [], meter);
   return {
     config,
     reads: pool,
@@ -73,7 +73,7 @@ export function createDatabase(config: DatabaseConfig, log: Log): Database {
   };
 }
 
-function createReadPool(config: DatabaseConfig, log: Log): ReadPool & { close(): Promise<void> } {
+function createReadPool(config: DatabaseConfig, log: Log, meter?: Meter): ReadPool & { close(): Promise<void> } {
   const pool = new pg.Pool({
     ...sessionConfig(config.url, 'reads'),
     min: config.poolMin,
@@ -93,9 +93,13 @@ function createReadPool(config: DatabaseConfig, log: Log): ReadPool & { close():
   async function acquire(): Promise<pg.PoolClient> {
     if (closing !== null) throw new UnavailableError();
     if (pool.waitingCount >= config.waitingMax) throw new UnavailableError('pool_saturated');
+    const asked = performance.now();
     try {
-      return await pool.connect();
+      const client = await pool.connect();
+      meter?.observe('svc_db_checkout_seconds', (performance.now() - asked) / 1000);
+      return client;
     } catch (error) {
+      countFailure(meter, error);
       const starved = error instanceof Error && error.message.startsWith('timeout exceeded when trying to connect');
       if (starved && pool.totalCount >= config.poolMax && pool.idleCount === 0) {
         throw new UnavailableError('pool_saturated', { cause: error });
@@ -111,6 +115,7 @@ function createReadPool(config: DatabaseConfig, log: Log): ReadPool & { close():
       client.release();
       return value;
     } catch (error) {
+      countFailure(meter, error);
       const better = refined(error);
       client.release(better instanceof UnavailableError);
       throw better;

@@ -24,6 +24,17 @@ export interface ToolCall {
   readonly task: string;
   readonly serverUrl: string;
   readonly host: ToolHost;
+  /** Set where the run belongs to a trace (api 7.3). */
+  readonly trace?: ToolTrace | null;
+}
+
+/** The place of this try in a trace, for requests that carry it on. */
+export interface ToolTrace {
+  /** `traceparent` goes with the request; `end` is called once, with its status or null where there was no answer. */
+  request(to: { readonly method: string; readonly host: string }): {
+    readonly traceparent: string;
+    end(status: number | null): void;
+  };
 }
 
 /** What a tool may ask of the worker that runs it. Every method throws ToolRefusal with the failure of the try. */

@@ -24,6 +24,8 @@ export interface WorkerCommand {
   readonly iteration: Iteration | null;
   /** For the whole command, retries and waits included. */
   readonly timeoutSeconds: number;
+  /** W3C `traceparent` of the command; null where it belongs to no trace. */
+  readonly trace: string | null;
   /** What an earlier worker left for this one; its shape is the worker's own (pipeline.ts). */
   readonly resume: { readonly state: Json; readonly ctx: JsonMap } | null;
 }
@@ -44,6 +46,7 @@ export function readCommand(wire: Command, stored: Json): WorkerCommand {
     context: contextOf(given, wire),
     iteration: iteration === null ? null : iterationOf(iteration),
     timeoutSeconds: wire.timeout_seconds,
+    trace: wire.meta.trace,
     resume: resumeOf(wire.context.resume ?? null),
   };
 }

@@ -4,10 +4,12 @@
  * nobody waits for one.
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
+import type { Task } from '../../machines/playbook/document.ts';
 import { pipelineValue, resultsOf } from '../../machines/playbook/pipeline-value.ts';
 import type { CallboardClient } from '../client/client.ts';
 import { ApiError } from '../client/errors.ts';
-import type { Tool, ToolFailure } from '../tools/tool.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Tool, ToolFailure, ToolOutcome, ToolTrace } from '../tools/tool.ts';
 import type { ReportBody } from '../wire/exchange.ts';
 import type { WorkerCommand } from './command.ts';
 import { type TravellingValue, travelling } from './externalise.ts';
@@ -18,8 +20,10 @@ import { isParkable, startChild } from './playbook.ts';
 import { PayloadCache, Rendering, renderFailure } from './rendering.ts';
 import { CommandScope } from './scope.ts';
 import { Scrubber } from './scrub.ts';
+import type { WorkerSpans } from './spans.ts';
 import type { Templates } from './templates.ts';
-import { childCallOf, renderTask, runTry, type TryDeps } from './try.ts';
+import { REAL_TIME, type WorkerTime } from './time.ts';
+import { childCallOf, type Rehearse, renderTask, runTry, type TryDeps } from './try.ts';
 
 export type WorkerClient = Pick<
   CallboardClient,
@@ -39,6 +43,12 @@ export interface ExecuteDeps {
   readonly now: () => number;
   /** Runs a wait without occupying a slot. */
   readonly outsideSlot: <T>(wait: () => Promise<T>) => Promise<T>;
+  readonly spans?: WorkerSpans;
+  readonly meter?: Pick<Metrics, 'observe'>;
+  /** The machine's when absent. */
+  readonly time?: WorkerTime;
+  /** Only in simulations: answers tries in place of their tools. */
+  readonly rehearse?: Rehearse;
 }
 
 /** What a report says beside its identity. */
@@ -55,7 +65,8 @@ class StepTimeout extends Error {}
 export async function executeCommand(command: WorkerCommand, deps: ExecuteDeps, stop: AbortSignal): Promise<Outcome> {
   const startedAt = deps.now();
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(new StepTimeout()), Math.min(command.timeoutSeconds * 1000, TIMER_MAX_MS));
+  const { time = REAL_TIME } = deps;
+  const clear = time.after(command.timeoutSeconds * 1000, () => limit.abort(new StepTimeout()));
   const run = new CommandRun(command, deps, AbortSignal.any([stop, limit.signal]));
   try {
     return { ...(await run.outcome()), duration_ms: deps.now() - startedAt };
@@ -64,7 +75,7 @@ export async function executeCommand(command: WorkerCommand, deps: ExecuteDeps, 
     const failed = limit.signal.aborted ? stepTimeout(command) : thrownFailure(error);
     return { ...run.failedOutcome(failed), duration_ms: deps.now() - startedAt };
   } finally {
-    clearTimeout(timer);
+    clear();
   }
 }
 
@@ -75,19 +86,19 @@ class CommandRun {
   readonly #scope: CommandScope;
   readonly #rendering: Rendering;
   readonly #scrubber = new Scrubber();
+  readonly #startedAt: number;
 
   constructor(command: WorkerCommand, deps: ExecuteDeps, signal: AbortSignal) {
     this.#command = command;
     this.#deps = deps;
     this.#signal = signal;
+    this.#startedAt = deps.now();
     const payloads = new PayloadCache((ref) => deps.client.resolveResult(ref, { signal }));
-  readonly #startedAt: number;
     this.#scope = new CommandScope(command, deps, payloads.get);
     this.#rendering = new Rendering(deps.templates, this.#scope, payloads);
   }
 
   async outcome(): Promise<Outcome> {
-    this.#startedAt = deps.now();
     const { resume } = this.#command;
     const parked =
       resume === null && isParkable(this.#command.tasks, this.#command.pipeline) ? await this.#park() : null;
@@ -95,13 +106,28 @@ class CommandRun {
     const end = await runPipeline(this.#command.tasks, {
       scope: this.#scope,
       renders: this.#rendering,
-      runTry: (task, tryNumber) => runTry(task, tryNumber, this.#tryDeps()),
+      runTry: (task, tryNumber) => this.#try(task, tryNumber),
       renderFailure,
       signal: this.#signal,
       maxTries: this.#deps.pipelineMaxTries,
       now: this.#deps.now,
+      time: this.#deps.time ?? REAL_TIME,
+      parkAfterMs: PARK_AFTER_MS,
+      resume: resume === null ? null : await this.#restored(resume),
     });
+    if ('state' in end) return this.#waiting(end);
     return end.failed === null ? this.#succeeded(end) : this.#failed(end, end.failed);
+  }
+
+  async #try(task: Task, tryNumber: number): Promise<ToolOutcome> {
+    const { meter, spans, now, tools } = this.#deps;
+    const startedAt = now();
+    const run = (trace: ToolTrace | null) => runTry(task, tryNumber, { ...this.#tryDeps(), trace });
+    const named = { kind: task.kind, task: task.name, number: tryNumber };
+    const outcome = await (spans?.try(this.#command, named, ({ ok }) => !ok, run) ?? run(null));
+    const kind = tools.has(task.kind) || task.kind === 'playbook' ? task.kind : 'other';
+    meter?.observe('svc_tool_seconds', (now() - startedAt) / 1000, { kind, outcome: outcome.ok ? 'ok' : 'error' });
+    return outcome;
   }
 
   /** A failure of the command as a whole; no rule is asked (language 4.4). */
@@ -110,27 +136,21 @@ class CommandRun {
   }
 
   /** Starts the child and leaves the waiting to the server; null where the ordinary way must say what went wrong. */
-    if ('state' in end) return this.#waiting(end);
   async #park(): Promise<Outcome | null> {
     const [task] = this.#command.tasks;
     if (task === undefined) return null;
     const deps = this.#tryDeps();
     const rendered = await renderTask(task, deps);
     if ('ok' in rendered) return null;
-    const child = await startChild(deps.client, childCallOf(task, 1, rendered, deps));
+    if (deps.rehearse !== null && (await deps.rehearse(task, 1, rendered)) !== null) return null;
+    const call = childCallOf(task, 1, rendered, deps);
+    const start = () => startChild(deps.client, call);
+    const named = { kind: task.kind, task: task.name, number: 1 };
+    const { spans } = this.#deps;
+    const child = await (spans?.try(this.#command, named, (started) => 'ok' in started, start) ?? start());
     return 'ok' in child ? null : { outcome: 'parked', child_execution_id: child.executionId };
   }
 
-  async #succeeded(end: PipelineEnd): Promise<Outcome> {
-    const [only] = end.tasks;
-    const value: Json = this.#command.pipeline ? pipelineValue(end.tasks) : (only?.data ?? null);
-    const once: Json = this.#command.pipeline ? resultsOf(end.tasks) : value;
-    const travelled = await this.#travelling(value, once);
-    if ('ok' in travelled) return { ...this.failedOutcome(travelled), ...this.#records(end) };
-    return { outcome: 'ok', ...travelled, ...this.#writes(), ...this.#records(end) };
-  }
-
-  async #failed(end: PipelineEnd, failed: NonNullable<PipelineEnd['failed']>): Promise<Outcome> {
   /** Where an earlier worker left off. Its variables are written again, so that they go home with this report too. */
   async #restored({ state, ctx }: NonNullable<WorkerCommand['resume']>): Promise<PipelineState> {
     await this.#rendering.whole(() => this.#scope.snapshot.restore(ctx));
@@ -161,6 +181,16 @@ class CommandRun {
     };
   }
 
+  async #succeeded(end: PipelineEnd): Promise<Outcome> {
+    const [only] = end.tasks;
+    const value: Json = this.#command.pipeline ? pipelineValue(end.tasks) : (only?.data ?? null);
+    const once: Json = this.#command.pipeline ? resultsOf(end.tasks) : value;
+    const travelled = await this.#travelling(value, once);
+    if ('ok' in travelled) return { ...this.failedOutcome(travelled), ...this.#records(end) };
+    return { outcome: 'ok', ...travelled, ...this.#writes(), ...this.#records(end) };
+  }
+
+  async #failed(end: PipelineEnd, failed: NonNullable<PipelineEnd['failed']>): Promise<Outcome> {
     const { task, outcome } = failed;
     const travelled = outcome.data === null ? {} : await this.#travelling(outcome.data, outcome.data);
     return {
@@ -210,7 +240,7 @@ class CommandRun {
   }
 
   #tryDeps(): TryDeps {
-    const { client, tools, keychain, workerId, serverUrl, outsideSlot } = this.#deps;
+    const { client, tools, keychain, workerId, serverUrl, outsideSlot, time = REAL_TIME, rehearse = null } = this.#deps;
     return {
       command: this.#command,
       scope: this.#scope,
@@ -223,6 +253,8 @@ class CommandRun {
       serverUrl,
       signal: this.#signal,
       outsideSlot,
+      time,
+      rehearse,
     };
   }
 }

@@ -18,8 +18,10 @@ import type { EntryScope } from '../../machines/keychain/scope.ts';
 import type { CallboardClient } from '../client/client.ts';
 import { ApiError, isPassing, TransportError } from '../client/errors.ts';
 import type { Log } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
 import type { TokenRequests } from '../tools/http/token-request.ts';
 import type { KeychainReading } from '../wire/keychain.ts';
+import type { WorkerSpans } from './spans.ts';
 
 /** Fails the try with kind `missing_reference`. */
 export class MissingReference extends Error {
@@ -55,6 +57,8 @@ export interface KeychainReaderParts {
   readonly workerId: string;
   /** Milliseconds since the epoch, to tell when a grant is over. */
   readonly now: () => number;
+  readonly spans?: Pick<WorkerSpans, 'renewal'>;
+  readonly meter?: Pick<Metrics, 'count'>;
 }
 
 type Found = Exclude<KeychainReading, { status: 'not_found' }>;
@@ -138,7 +142,11 @@ export function createKeychainReader(parts: KeychainReaderParts): KeychainReader
 
   /** Starts the one renewal that was granted; it ends whatever becomes of the try that started it. */
   function renewed(request: EntryRequest, scope: EntryScope, found: Found, config: RenewConfig): Promise<Renewal> {
-    const renewal = renew(request, scope, found, config);
+    const work = () => renew(request, scope, found, config);
+    const renewal = parts.spans === undefined ? work() : parts.spans.renewal(request.name, work);
+    void renewal.then(({ ok }) =>
+      parts.meter?.count('svc_keychain_renewals_total', { outcome: ok ? 'renewed' : 'failed' }),
+    );
     const key = found.cache_key;
     renewals.delete(key);
     renewals.set(key, renewal);

@@ -83,6 +83,11 @@ export class WorkerLoop {
     this.#lanes = Promise.all([this.#pollLane(), this.#reportLane()]);
   }
 
+  /** Commands being worked on, and room for more. */
+  slots(): { readonly busy: number; readonly free: number } {
+    return this.#work.slots();
+  }
+
   /** Takes nothing new, gives what runs its time, reports it, and leaves. Never throws; call it once. */
   async stop(): Promise<void> {
     this.#draining = true;

@@ -8,6 +8,8 @@ import type { Json } from '../../machines/json.ts';
 import { CallboardClient } from '../client/client.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
+import type { Metrics } from '../metrics.ts';
+import { noTracing, type Tracing } from '../telemetry/tracer.ts';
 import { createTokenRequests } from '../tools/http/token-request.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { Command } from '../wire/command.ts';
@@ -15,6 +17,7 @@ import { readCommand } from './command.ts';
 import { type ExecuteDeps, executeCommand, type Outcome } from './execute.ts';
 import { createKeychainReader } from './keychain.ts';
 import { WorkerLoop } from './loop.ts';
+import { WorkerSpans } from './spans.ts';
 import { CachingTemplates } from './template-cache.ts';
 import type { OutsideSlot } from './work.ts';
 
@@ -37,6 +40,8 @@ export interface WorkerOptions {
   readonly tools: ReadonlyMap<string, Tool>;
   /** By default a client of its own for `config.worker.serverUrl`. */
   readonly client?: CallboardClient;
+  readonly tracer?: Tracing;
+  readonly meter?: Metrics;
   /** Version of this build, shown to operators. */
   readonly version?: string;
 }
@@ -53,13 +58,16 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { config, log, tools } = options;
   const { serverUrl, token, concurrency, heartbeatSeconds, drainSeconds, pools } = config.worker;
   const name = config.worker.name ?? `worker-${randomUUID().slice(0, 8)}`;
-  const client = options.client ?? new CallboardClient({ serverUrl, token });
+  const spans = new WorkerSpans(options.tracer ?? noTracing);
+  const { meter } = options;
+  const client = options.client ?? new CallboardClient({ serverUrl, token, traceparent: spans.traceparent });
   const now = () => performance.now();
   const requests = createTokenRequests({
     policy: config.egressPolicy ?? 'no-metadata',
     allow: config.egressAllow ?? [],
     deny: config.egressDeny ?? [],
   });
+  const measured = meter === undefined ? {} : { meter };
   const deps = {
     client,
     tools,
@@ -69,7 +77,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       timeoutMs: config.templateTimeoutMs,
       now,
     }),
-    keychain: createKeychainReader({ client, requests, log, workerId: name, now: Date.now }),
+    keychain: createKeychainReader({ client, requests, log, workerId: name, now: Date.now, spans, ...measured }),
+    spans,
+    ...measured,
     workerId: name,
     serverUrl,
     pipelineMaxTries: config.pipelineMaxTries,
@@ -96,6 +106,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     run: (command, stop, outsideSlot) => runCommand(command, { ...deps, outsideSlot }, stop),
     log,
     now,
+  });
+  meter?.beforeScrape(() => {
+    const { busy, free } = loop.slots();
+    meter.gauge('svc_worker_slots', busy, { state: 'busy' });
+    meter.gauge('svc_worker_slots', free, { state: 'free' });
   });
   loop.start();
   let stopping: Promise<void> | null = null;

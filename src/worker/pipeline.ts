@@ -10,6 +10,8 @@ import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
 import { type EndedTry, engineFailure, envelopeOf } from './outcome.ts';
 import { type RetryPlan, retryDelayMs, retryPlan, ruleOn } from './rules.ts';
 import type { CommandScope, RenderedAssignment } from './scope.ts';
+import type { ScopeState } from './scope-state.ts';
+import { REAL_TIME, type WorkerTime } from './time.ts';
 
 /** Renders against the scope and fetches stored payloads on the way. Throws what rendering throws. */
 export interface Renders {
@@ -28,6 +30,34 @@ export interface PipelineDeps {
   readonly maxTries: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** The machine's when absent. */
+  readonly time?: WorkerTime;
+  /** A retry that waits longer leaves this worker (milliseconds). */
+  readonly parkAfterMs: number;
+  /** Where an earlier worker left off; null: at the beginning. */
+  readonly resume: PipelineState | null;
+}
+
+/** What a pipeline needs to go on elsewhere, as JSON (language 7.7). */
+export interface PipelineState {
+  readonly index: number;
+  /** Tries made in this visit of the task, and in all. */
+  readonly attempt: number;
+  readonly tries: number;
+  readonly finished: readonly FinishedTask[];
+  readonly records: JsonMap;
+  readonly warnings: readonly string[];
+  readonly log: { readonly stdout: string; readonly stderr: string };
+  readonly scope: ScopeState;
+}
+
+/** The next try lies ahead, and this worker will not wait for it. */
+export interface PipelineWait {
+  readonly afterMs: number;
+  readonly state: PipelineState;
+  /** The task that waits, and how its last try ended. */
+  readonly task: Task;
+  readonly outcome: ToolOutcome;
 }
 
 export interface PipelineEnd {
@@ -48,6 +78,9 @@ type Order =
   | { readonly do: 'retry'; readonly plan: RetryPlan }
   | { readonly do: 'fail'; readonly outcome: ToolFailure };
 
+/** What a visit of a task ended with. */
+type VisitEnd = Exclude<Order, { do: 'retry' }> | { readonly do: 'wait'; readonly wait: PipelineWait };
+
 const LOG_MAX = 65_536;
 const BREATHE_EVERY = 64;
 
@@ -58,6 +91,7 @@ export async function runPipeline(tasks: readonly Task[], deps: PipelineDeps): P
 class Pipeline {
   readonly #tasks: readonly Task[];
   readonly #deps: PipelineDeps;
+  readonly #time: WorkerTime;
   readonly #finished = new Map<string, FinishedTask>();
   readonly #records = new Map<string, { status: string; attempts: number; duration_ms: number }>();
   readonly #warnings: string[] = [];
@@ -68,6 +102,7 @@ class Pipeline {
   constructor(tasks: readonly Task[], deps: PipelineDeps) {
     this.#tasks = tasks;
     this.#deps = deps;
+    this.#time = deps.time ?? REAL_TIME;
   }
 
   async run(): Promise<PipelineEnd | PipelineWait> {
@@ -83,9 +118,6 @@ class Pipeline {
       if (order.do === 'break') return this.#end(null);
       index = order.do === 'jump' ? order.to : index + 1;
     }
-/** What a visit of a task ended with. */
-type VisitEnd = Exclude<Order, { do: 'retry' }> | { readonly do: 'wait'; readonly wait: PipelineWait };
-
     return this.#end(null);
   }
 
@@ -279,6 +311,15 @@ type VisitEnd = Exclude<Order, { do: 'retry' }> | { readonly do: 'wait'; readonl
   }
 }
 
+function recordOf(given: JsonMap): { status: string; attempts: number; duration_ms: number } {
+  const { status, attempts, duration_ms: durationMs } = given;
+  return {
+    status: typeof status === 'string' ? status : '',
+    attempts: typeof attempts === 'number' ? attempts : 0,
+    duration_ms: typeof durationMs === 'number' ? durationMs : 0,
+  };
+}
+
 function exhausted(task: Task, attempts: number, outcome: ToolOutcome): ToolFailure {
   if (!outcome.ok) return outcome;
   const message = `task '${task.name}' was tried ${attempts} times without the outcome its rules ask for`;
@@ -292,12 +333,3 @@ function failedByRule(task: Task, rule: Rule | null, data: Json): ToolFailure {
       : `task '${task.name}' failed by policy rule ${rule.index + 1}`;
   return engineFailure('logic', 'POLICY_FAIL', message, data);
 }
-function recordOf(given: JsonMap): { status: string; attempts: number; duration_ms: number } {
-  const { status, attempts, duration_ms: durationMs } = given;
-  return {
-    status: typeof status === 'string' ? status : '',
-    attempts: typeof attempts === 'number' ? attempts : 0,
-    duration_ms: typeof durationMs === 'number' ? durationMs : 0,
-  };
-}
-

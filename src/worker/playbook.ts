@@ -3,7 +3,6 @@
  * command, task and try, so a command that runs again finds the child it started; waiting is the same call made again
  * with a wait, which the server answers when the child has ended.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Failure } from '../../machines/events.ts';
 import {
   childData,
@@ -22,6 +21,7 @@ import { ApiError, isPassing } from '../client/errors.ts';
 import { fieldOf, flagOf, textOf } from '../tools/fields.ts';
 import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
 import { engineFailure } from './outcome.ts';
+import type { WorkerTime } from './time.ts';
 
 export interface ChildClient {
   execute(request: StartRequest, options: { signal: AbortSignal }): Promise<StartAnswer>;
@@ -42,6 +42,7 @@ export interface ChildCall {
   readonly signal: AbortSignal;
   /** Runs a wait without occupying a slot of the worker. */
   readonly outsideSlot: <T>(wait: () => Promise<T>) => Promise<T>;
+  readonly time: WorkerTime;
 }
 
 interface Child {
@@ -97,7 +98,23 @@ function isWaiting(fields: JsonMap): boolean {
  */
 async function awaitChild(client: ChildClient, call: ChildCall): Promise<ToolOutcome> {
   const timeoutSeconds = call.timeoutSeconds ?? TIMEOUT_SECONDS;
-  const deadline = AbortSignal.timeout(Math.min(timeoutSeconds * 1000, 2 ** 31 - 1));
+  const late = new AbortController();
+  const clear = call.time.after(timeoutSeconds * 1000, () =>
+    late.abort(new DOMException('the wait is over', 'TimeoutError')),
+  );
+  try {
+    return await awaitUntil(client, call, timeoutSeconds, late.signal);
+  } finally {
+    clear();
+  }
+}
+
+async function awaitUntil(
+  client: ChildClient,
+  call: ChildCall,
+  timeoutSeconds: number,
+  deadline: AbortSignal,
+): Promise<ToolOutcome> {
   const signal = AbortSignal.any([call.signal, deadline]);
   let child: Child | null = null;
   while (!signal.aborted) {
@@ -112,7 +129,7 @@ async function awaitChild(client: ChildClient, call: ChildCall): Promise<ToolOut
     } catch (error) {
       if (signal.aborted) break;
       if (child === null || !isPassing(error)) return startFailure(error, call.fields);
-      await pause(PAUSE_MS, undefined, { signal }).catch(() => {});
+      await call.time.pause(PAUSE_MS, signal).catch(() => {});
     }
   }
   call.signal.throwIfAborted();

@@ -7,7 +7,7 @@ import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Task } from '../../machines/playbook/document.ts';
 import { keychainOf } from '../../machines/playbook/references.ts';
 import { isTextField } from '../../machines/playbook/tool-fields.ts';
-import type { ResolvedAuth, Tool, ToolCall, ToolOutcome } from '../tools/tool.ts';
+import type { ResolvedAuth, Tool, ToolCall, ToolOutcome, ToolTrace } from '../tools/tool.ts';
 import type { WorkerCommand } from './command.ts';
 import { type CredentialReader, resolveAuth } from './credentials.ts';
 import { type HostClient, hostOf } from './host.ts';
@@ -17,6 +17,7 @@ import { type ChildClient, runChild } from './playbook.ts';
 import { type Rendering, renderFailure } from './rendering.ts';
 import type { CommandScope } from './scope.ts';
 import type { Scrubber } from './scrub.ts';
+import type { WorkerTime } from './time.ts';
 
 export interface TryDeps {
   readonly command: WorkerCommand;
@@ -30,6 +31,10 @@ export interface TryDeps {
   readonly serverUrl: string;
   readonly signal: AbortSignal;
   readonly outsideSlot: <T>(wait: () => Promise<T>) => Promise<T>;
+  readonly trace?: ToolTrace | null;
+  readonly time: WorkerTime;
+  /** Null: tries are done by their tools. */
+  readonly rehearse: Rehearse | null;
 }
 
 /** A task ready to run. */
@@ -40,6 +45,9 @@ export interface RenderedTask {
   readonly timeoutSeconds: number | null;
 }
 
+/** The outcome of a try without its tool or child, or null: it is done in the ordinary way. Asked twice, it answers alike. */
+export type Rehearse = (task: Task, tryNumber: number, rendered: RenderedTask) => Promise<ToolOutcome | null>;
+
 /** Kinds whose code also gets the names of the iteration as inputs (language 9.3). */
 const ITERATION_INPUT_KINDS: ReadonlySet<string> = new Set(['python', 'javascript']);
 
@@ -49,6 +57,8 @@ const LET_GO_MS = 5_000;
 export async function runTry(task: Task, tryNumber: number, deps: TryDeps): Promise<ToolOutcome> {
   const rendered = await renderTask(task, deps);
   if ('ok' in rendered) return rendered;
+  const rehearsed = deps.rehearse === null ? null : await deps.rehearse(task, tryNumber, rendered);
+  if (rehearsed !== null) return rehearsed;
   if (task.kind === 'playbook') return runPlaybook(task, tryNumber, rendered, deps);
   const tool = deps.tools.get(task.kind);
   if (tool === undefined) {
@@ -138,6 +148,7 @@ function callOf(task: Task, rendered: RenderedTask, deps: TryDeps): ToolCall {
     commandId: command.commandId,
     step: command.step,
     task: task.name,
+    trace: deps.trace ?? null,
     serverUrl,
     host: hostOf(
       deps,
@@ -190,6 +201,7 @@ export function childCallOf(task: Task, tryNumber: number, rendered: RenderedTas
     timeoutSeconds: rendered.timeoutSeconds,
     signal: deps.signal,
     outsideSlot: deps.outsideSlot,
+    time: deps.time,
   };
 }
 

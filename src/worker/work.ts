@@ -60,6 +60,11 @@ export class Work {
     return Math.max(0, this.#slots.free - this.#queue.length);
   }
 
+  slots(): { readonly busy: number; readonly free: number } {
+    const free = Math.max(0, this.#slots.free);
+    return { busy: Math.max(0, this.#options.concurrency - free), free };
+  }
+
   /** How many commands could be put to use now, those fetched ahead included. */
   get appetite(): number {
     return Math.max(0, this.#slots.free + this.#slots.ahead - this.#queue.length);

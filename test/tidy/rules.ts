@@ -63,7 +63,7 @@ function only(name: string, homes: readonly string[], sentence: string): Rule {
 }
 
 const ADAPTERS = ['src/store/', 'src/bus/', 'src/jobs/', 'src/crypto/'];
-const COMMON = ['src/config', 'src/log.ts', 'src/metrics.ts', 'src/clock.ts', 'src/errors.ts'];
+const COMMON = ['src/config', 'src/log.ts', 'src/metrics.ts', 'src/telemetry/', 'src/clock.ts', 'src/errors.ts'];
 
 const LAYERS: readonly Rule[] = [
   layer('machines/', [], 'machines/ imports nothing of actors/ or src/: what is true does not depend on who asks.'),
@@ -153,6 +153,7 @@ const LAYERS: readonly Rule[] = [
       'src/doctor/',
       'src/server.ts',
       'src/worker/main.ts',
+      'src/worker/metrics-server.ts',
       'src/tools/registry.ts',
       ...COMMON,
     ],

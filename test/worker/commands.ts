@@ -44,6 +44,7 @@ export function commandOf(options: CommandOptions): WorkerCommand {
     },
     iteration: options.iteration ?? null,
     timeoutSeconds: options.timeoutSeconds ?? 60,
+    trace: null,
     resume: options.resume ?? null,
   };
 }

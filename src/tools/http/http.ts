@@ -33,6 +33,7 @@ export function createHttp(options: HttpOptions): Tool {
       const limitMs = call.timeoutMs ?? defaultHttpTimeoutMs;
       using deadline = startDeadline(limitMs, call.signal);
       const startedAt = performance.now();
+      const span = call.trace?.request({ method: message.method, host: message.url.host });
       try {
         const { headers: secrets, warnings } = await authorize(call, message.url, options.tokens, deadline.signal);
         const answer = await options.outbound.send({
@@ -41,6 +42,7 @@ export function createHttp(options: HttpOptions): Tool {
             'user-agent': `callboard/${options.version}`,
             accept: '*/*',
             'accept-encoding': 'gzip, deflate, br',
+            ...(span === undefined ? {} : { traceparent: span.traceparent }),
             ...secrets,
             ...message.headers,
           },
@@ -49,9 +51,11 @@ export function createHttp(options: HttpOptions): Tool {
           verifySsl: flagOf(call.fields, true, 'verify_ssl', 'verify'),
           signal: deadline.signal,
         });
+        span?.end(answer.status);
         const outcome = readOutcome(call.fields, message, answer, (performance.now() - startedAt) / 1000);
         return warnings.length === 0 ? outcome : { ...outcome, warnings };
       } catch (error) {
+        span?.end(null);
         return explainExchange(error, message, deadline, limitMs);
       }
     },

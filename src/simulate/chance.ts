@@ -1,0 +1,12 @@
+/** Chance that repeats: the same seed gives the same numbers, in every process and on every machine. */
+
+/** Numbers from 0 up to, not including, 1 (mulberry32). */
+export function createChance(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * What those outside of the service were told: starts, grants, receipts, batches, reads. Promises are judged against this
+ * book and the log, never against what a server believes.
+ */
+import type { BatchReceipt, ReportReceipt, StartReceipt } from '../../actors/services.ts';
+
+export interface GrantNote {
+  readonly commandId: number;
+  readonly attempt: number;
+  readonly worker: string;
+  readonly instance: string;
+}
+
+export class Ledger {
+  /** By idempotency key; every answer of a key. */
+  readonly starts = new Map<string, StartReceipt[]>();
+  readonly grants: GrantNote[] = [];
+  readonly reports: { readonly executionId: number; readonly receipt: ReportReceipt }[] = [];
+  /** By execution and key. */
+  readonly batches = new Map<string, { readonly executionId: number; readonly receipt: BatchReceipt }[]>();
+  /** Events that were acknowledged one by one. */
+  readonly events: { readonly executionId: number; readonly eventId: number }[] = [];
+  readonly dryRuns: { readonly ids: readonly number[]; readonly minutes: number; readonly from: number; readonly to: number }[] = [];
+  readonly reads: { readonly name: string; readonly cacheKey: string; readonly status: string; readonly data: unknown }[] = [];
+  /** Reads that were asked for, by cache key, answered or not. */
+  readonly asked = new Map<string, number>();
+  /** Entries a client put in and was told so. */
+  readonly kept = new Map<string, { readonly scope: string; readonly owner: number | null; readonly secret: string }>();
+  /** States of batches as readers saw them, in order. */
+  readonly seen = new Map<number, string[]>();
+}

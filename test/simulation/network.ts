@@ -1,0 +1,258 @@
+/**
+ * What lies between the processes of a world: questions to the database, requests to servers and hints, each with the
+ * latency and the faults the plan asks for. Nothing crosses it without the heap, so a kill can come between any two
+ * steps; requests of the dead are dropped, and whoever waits for a dead server hears that its connection is gone.
+ */
+import { type Bus, type BusTopic, type Flush, UnavailableError } from '../../actors/ports.ts';
+import type { JsonMap } from '../../machines/json.ts';
+import { Chance } from '../support/arbitraries.ts';
+import type { Database } from './database.ts';
+import type { Fault, FaultBook } from './faults.ts';
+import type { Kernel, Life } from './kernel.ts';
+import type { Plan, Rates } from './plan.ts';
+
+/** No answer: refused, reset or too late. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
+}
+
+/** Where requests go: a name that a process serves, or nobody at the moment. */
+export interface Address<Serving> {
+  readonly name: string;
+  serving: { readonly life: Life; readonly server: Serving } | null;
+}
+
+const CUT_MS = 200;
+
+export class Network {
+  readonly #kernel: Kernel;
+  readonly #plan: Plan;
+  readonly #faults: FaultBook;
+  readonly #chance: Chance;
+  readonly #cuts = new Map<string, number>();
+  readonly #ends = new Map<Life, Set<() => void>>();
+  readonly #listeners = new Set<{ readonly life: Life; hear(topic: BusTopic, hints: readonly JsonMap[]): void }>();
+  /** What was ever said on the bus, for those who look for secrets. */
+  readonly said: string[] = [];
+  #isHealed = false;
+
+  constructor(kernel: Kernel, plan: Plan, faults: FaultBook) {
+    this.#kernel = kernel;
+    this.#plan = plan;
+    this.#faults = faults;
+    this.#chance = new Chance(plan.seed ^ 0x2c1b3c6d);
+  }
+
+  heal(): void {
+    this.#isHealed = true;
+    this.#cuts.clear();
+  }
+
+  /** Nothing passes between these for a while: a worker and all servers, a server and the database. */
+  cut(name: string, ms: number): void {
+    this.#cuts.set(name, this.#kernel.now + ms);
+  }
+
+  /** Connections of a process that died. */
+  died(life: Life): void {
+    for (const end of [...(this.#ends.get(life) ?? [])]) end();
+    this.#ends.delete(life);
+  }
+
+  // ---------------------------------------------------------------- the database
+
+  /** One statement or transaction of this process. */
+  ask<T>(life: Life, label: string, work: () => Promise<T>): Promise<T> {
+    return this.#ask(life, label, work, 'questionFailed', 'question unanswered', null);
+  }
+
+  commit(life: Life, database: Database, flush: Flush): Promise<void> {
+    const isSlow = this.#happens('slowCommit');
+    if (isSlow) this.#faults.fire('slow commit');
+    if (life.skewMs !== 0) this.#faults.fire('server clock wrong', Math.abs(life.skewMs) > 1_000);
+    const work = () => database.store.commit(flush);
+    return this.#ask(life, 'commit', work, 'commitRefused', 'commit refused', isSlow ? 300 + this.#chance.below(3_000) : 0);
+  }
+
+  /** `extraMs` is null for what only reads or is repeated without harm. */
+  #ask<T>(
+    life: Life,
+    label: string,
+    work: () => Promise<T>,
+    rate: keyof Rates,
+    fault: Fault,
+    extraMs: number | null,
+  ): Promise<T> {
+    const kernel = this.#kernel;
+    return new Promise<T>((resolve, reject) => {
+      const fail = (ms: number) => kernel.after(ms, life, `${label} fails`, () => reject(new UnavailableError()));
+      if (this.#isCut(life.name)) {
+        this.#faults.fire('server cut off from the database');
+        fail(CUT_MS);
+        return;
+      }
+      if (this.#happens(rate)) {
+        this.#faults.fire(fault);
+        fail(this.#latency());
+        return;
+      }
+      const isLost = extraMs !== null && this.#happens('commitLost');
+      kernel.after(this.#latency() + (extraMs ?? 0), null, label, () => {
+        work().then(
+          (value) => {
+            if (isLost) this.#faults.fire('commit answer lost');
+            if (isLost || this.#isCut(life.name)) fail(this.#latency());
+            else kernel.after(this.#latency(), life, `${label} is answered`, () => resolve(value));
+          },
+          (error: unknown) => kernel.after(this.#latency(), life, `${label} is refused`, () => reject(error)),
+        );
+      });
+    });
+  }
+
+  // ---------------------------------------------------------------- requests
+
+  /** Sends a request and waits for its answer, at most `timeoutMs`. Rejects with NoAnswer or what the server threw. */
+  request<Serving, T>(
+    from: Life,
+    to: Address<Serving>,
+    label: string,
+    call: (server: Serving, signal: AbortSignal) => Promise<T>,
+    timeoutMs: number,
+  ): Promise<T> {
+    const kernel = this.#kernel;
+    return new Promise<T>((resolve, reject) => {
+      let isOpen = true;
+      const aborts: AbortController[] = [];
+      const leave: (() => void)[] = [];
+      const close = (settle: () => void) => {
+        if (!isOpen) return;
+        isOpen = false;
+        timer.isCancelled = true;
+        for (const each of leave.splice(0)) each();
+        settle();
+      };
+      const giveUp = () => {
+        // The server notices that its caller has gone, some time later.
+        kernel.after(this.#latency(), null, `${label} is given up`, () => {
+          for (const each of aborts) each.abort();
+        });
+      };
+      const timer = kernel.after(timeoutMs, from, `${label} takes too long`, () => {
+        giveUp();
+        close(() => reject(new NoAnswer('too late')));
+      });
+      leave.push(this.#onEnd(from, giveUp));
+      const isBlocked = this.#isCut(from.name);
+      if (isBlocked) this.#faults.fire('worker cut off');
+      if (isBlocked || this.#happens('requestLost')) {
+        if (!isBlocked) this.#faults.fire('request lost');
+        return;
+      }
+      const deliver = (): void => {
+        const serving = to.serving;
+        if (serving === null) {
+          kernel.after(this.#latency(), from, `${label} is refused`, () => close(() => reject(new NoAnswer('refused'))));
+          return;
+        }
+        leave.push(
+          this.#onEnd(serving.life, () =>
+            kernel.after(this.#latency(), from, `${label} is cut short`, () => close(() => reject(new NoAnswer('reset')))),
+          ),
+        );
+        const abort = new AbortController();
+        aborts.push(abort);
+        const answer = (settle: () => void): void => {
+          if (isOpen && (this.#isCut(from.name) || this.#happens('answerLost'))) {
+            this.#faults.fire('answer lost');
+            return;
+          }
+          kernel.after(this.#latency(), from, `${label} is answered`, () => close(settle));
+        };
+        kernel.after(0, serving.life, `${serving.life.name} gets ${label}`, () => {
+          call(serving.server, abort.signal).then(
+            (value) => answer(() => resolve(value)),
+            (error: unknown) => answer(() => reject(error)),
+          );
+        });
+      };
+      kernel.after(this.#latency(), null, label, deliver);
+      if (this.#happens('requestDoubled')) {
+        this.#faults.fire('request doubled');
+        kernel.after(this.#latency() * (1 + this.#chance.below(40)), null, `${label} again`, deliver);
+      }
+    });
+  }
+
+  #onEnd(life: Life, end: () => void): () => void {
+    const ends = this.#ends.get(life) ?? new Set();
+    this.#ends.set(life, ends.add(end));
+    return () => ends.delete(end);
+  }
+
+  // ---------------------------------------------------------------- hints
+
+  connect(life: Life): Bus {
+    const own: { readonly life: Life; hear(topic: BusTopic, hints: readonly JsonMap[]): void }[] = [];
+    return {
+      publish: (topic, hints) => {
+        if (hints.length > 0 && life.isAlive) this.#publish(life, topic, hints);
+      },
+      subscribe: (listener) => {
+        const entry = { life, hear: listener };
+        own.push(entry);
+        this.#listeners.add(entry);
+        return () => this.#listeners.delete(entry);
+      },
+      // Total loss is noticed by some and not by others.
+      state: () => (this.#plan.rates.hintLost === 1_000 && this.#plan.seed % 2 === 0 && !this.#isHealed ? 'down' : 'ok'),
+      close: async () => {
+        for (const entry of own) this.#listeners.delete(entry);
+      },
+    };
+  }
+
+  #publish(from: Life, topic: BusTopic, hints: readonly JsonMap[]): void {
+    const text = JSON.stringify(hints);
+    this.said.push(text);
+    for (const entry of this.#listeners) {
+      const isForeign = entry.life !== from;
+      // The bus does not come back with the rest: everything must end without it.
+      if (this.#happensAlways('hintLost')) {
+        this.#faults.fire('hint lost', isForeign && entry.life.isAlive);
+        continue;
+      }
+      const isLate = this.#happens('hintLate');
+      if (isLate) this.#faults.fire('hint late', isForeign);
+      const copies = this.#happens('hintDoubled') ? 2 : 1;
+      if (copies === 2) this.#faults.fire('hint doubled', isForeign);
+      for (let copy = 0; copy < copies; copy += 1) {
+        const ms = this.#latency() + (isLate ? this.#chance.below(5_000) : 0) + copy * this.#chance.below(500);
+        // What arrives is a copy. Hints are JSON.
+        this.#kernel.after(ms, entry.life, `hint ${topic}`, () => entry.hear(topic, JSON.parse(text) as JsonMap[]));
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------- chance
+
+  #latency(): number {
+    const { latencyMs } = this.#plan.pace;
+    const share = this.#chance.below(1_000) / 1_000;
+    // A long tail now and then, so that what was sent later overtakes.
+    return 0.1 + share * latencyMs * (this.#chance.isOneIn(20) ? 8 : 1);
+  }
+
+  #isCut(name: string): boolean {
+    return (this.#cuts.get(name) ?? 0) > this.#kernel.now;
+  }
+
+  #happens(rate: keyof Rates): boolean {
+    return !this.#isHealed && this.#happensAlways(rate);
+  }
+
+  #happensAlways(rate: keyof Rates): boolean {
+    const size = this.#plan.rates[rate];
+    return size > 0 && this.#chance.below(1_000) < size;
+  }
+}
