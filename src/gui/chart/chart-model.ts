@@ -17,7 +17,7 @@ export interface ChartArrow {
   readonly id: string;
   readonly from: string;
   readonly to: string;
-  /** `event [guard]`, one per line. */
+  /** `event [guard]`, one per event; the chart's own name in front of an event is left out. */
   readonly lines: readonly string[];
   readonly events: readonly string[];
 }
@@ -69,7 +69,8 @@ export function chartModel(name: string, config: ChartConfig): ChartModel {
     }
     const key = `${from}>${to}`;
     const arrow = arrows.get(key) ?? { from, to, lines: [], events: [] };
-    arrow.lines.push(guard === null ? event : `${event} [${guard}]`);
+    const shown = event.startsWith(`${name}.`) ? event.slice(name.length + 1) : event;
+    arrow.lines.push(guard === null ? shown : `${shown} [${guard}]`);
     arrow.events.push(event);
     arrows.set(key, arrow);
   }

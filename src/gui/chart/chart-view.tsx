@@ -149,7 +149,7 @@ function ChartDrawing({
                     key={`${arrow.id} ${line}`}
                     x={label.x}
                     y={label.y + (index - (arrow.lines.length - 1) / 2) * LABEL_LINE}
-                    class={isTaken(arrow) && line.startsWith(taken?.event ?? ' ') ? 'edge-label taken' : 'edge-label'}
+                    class={isTaken(arrow) && arrow.events[index] === taken?.event ? 'edge-label taken' : 'edge-label'}
                   >
                     {line}
                   </text>

@@ -223,7 +223,7 @@ function Changes({ changes }: { changes: readonly Change[] }) {
             <tbody>
               {changes.slice(0, CHANGES_SHOWN).map((each) => (
                 <tr key={each.path}>
-                  <td>
+                  <td class="grow">
                     <code class="break">{each.path}</code>
                   </td>
                   <td>

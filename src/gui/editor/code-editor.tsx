@@ -138,7 +138,7 @@ function extensions(changed: (text: string) => void) {
     yaml(),
     syntaxHighlighting(COLOURS),
     THEME,
-    autocompletion({ override: [complete] }),
+    autocompletion({ override: [complete], icons: false }),
     keymap.of([
       ...defaultKeymap,
       ...historyKeymap,

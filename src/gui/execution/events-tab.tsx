@@ -36,7 +36,8 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
   const open = Number(params.get('event') ?? 0) || null;
   const [, redraw] = useState(0);
   const [error, setError] = useState<Error | null>(null);
-  const [chosen, setChosen] = useState(-1);
+  // Without filters the place of an event follows from its number.
+  const [chosen, setChosen] = useState(() => (open === null || isFiltered(filters) ? -1 : last - open));
   const place = useRef<HTMLDivElement>(null);
   const source = useMemo(
     () =>

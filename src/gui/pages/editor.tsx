@@ -114,7 +114,7 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
         {graph === null ? (
           <section class="card" aria-label="Graph">
             <Empty icon="chart" title="No drawing yet">
-              <p>The graph appears as soon as the text can be read by a server that draws graphs.</p>
+              <p>The graph appears as soon as the text can be read.</p>
             </Empty>
           </section>
         ) : (
