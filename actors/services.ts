@@ -10,6 +10,7 @@ import type { Reading } from '../machines/keychain/reply.ts';
 import type { EntryScope } from '../machines/keychain/scope.ts';
 import type { CatalogReading } from '../machines/playbook/catalog-document.ts';
 import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
+import type { SimulationRequest } from '../machines/simulation.ts';
 import type { Explanation } from './explain.ts';
 import type { InspectionService } from './inspection.ts';
 import type { InvariantReport } from './invariants.ts';
@@ -703,6 +704,12 @@ export interface AdminService {
 }
 
 /** Everything the routes get. */
+/** Dry runs of playbooks (api 2.2.16). */
+export interface SimulationService {
+  /** The answer as JSON text. Throws playbook_invalid, kind_not_executable, and UnavailableError when too many wait. */
+  simulate(request: SimulationRequest): Promise<string>;
+}
+
 export interface Services {
   readonly executions: ExecutionService;
   readonly batches: BatchService;
@@ -718,4 +725,5 @@ export interface Services {
   readonly inspection: InspectionService;
   readonly explanations: ExplanationService;
   readonly toolServers: ToolServerService;
+  readonly simulation: SimulationService;
 }

@@ -1,5 +1,5 @@
 /** What a simulation is asked for (api 2.2.16), as plain JSON: it crosses from the server to the thread that simulates. */
-import type { Json, JsonMap } from '../../machines/json.ts';
+import type { Json, JsonMap } from './json.ts';
 
 export interface SimulationRequest {
   readonly document: SimulatedDocument;
@@ -84,6 +84,3 @@ export type DocumentAnswer =
   | { readonly found: SimulatedDocument & { readonly path: string; readonly catalogId: number } }
   /** A code of api 1.7. */
   | { readonly refused: { readonly code: string; readonly message: string } };
-
-/** Where the playbooks of children come from. */
-export type Library = (query: DocumentQuery) => Promise<DocumentAnswer>;

@@ -19,6 +19,7 @@ import { machineRoutes } from './machines.ts';
 import { mcpRoutes } from './mcp.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
+import { simulateRoutes } from './simulate.ts';
 import { sqlRoutes } from './sql.ts';
 import { workerRoutes } from './workers.ts';
 
@@ -28,6 +29,7 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...catalogRoutes(context),
     ...catalogReadRoutes(context),
     ...catalogGraphRoutes(context),
+    ...simulateRoutes(context),
     ...executionRoutes(context),
     ...executionReadRoutes(context),
     ...executionStreamRoutes(context),

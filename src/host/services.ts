@@ -28,6 +28,7 @@ import { createDocumentReader } from '../documents/document-reader.ts';
 import { startBoss } from '../jobs/boss.ts';
 import type { Log } from '../log.ts';
 import type { Metrics } from '../metrics.ts';
+import { createSimulationService } from '../simulate/simulation-service.ts';
 import { createAuditStore, insertAudit } from '../store/audit.ts';
 import { createAutoResumeStore } from '../store/auto-resume.ts';
 import { createBatchStore } from '../store/batches.ts';
@@ -150,6 +151,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
       ids,
       caller: callers.current,
     });
+    const simulation = createSimulationService({ catalog });
+    closing.push(() => simulation.close());
     const ownUrl = await queryUrl(config, options.embedded, url);
     const hash = async (text: string) => sha256(text);
     const sql = createSqlService({
@@ -376,6 +379,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         explain: upkeep.explain,
       }),
       explanations: { of: upkeep.explain },
+      simulation,
       toolServers: createToolServerService({
         catalog,
         executions: engine.executions,

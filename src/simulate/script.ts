@@ -4,11 +4,11 @@
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Task } from '../../machines/playbook/document.ts';
+import type { DefaultOutcome, ScriptedError, ScriptedOutcome, SimulationRequest } from '../../machines/simulation.ts';
 import { retryableKinds } from '../tools/errors.ts';
 import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
 import type { Templates } from '../worker/templates.ts';
 import type { RenderedTask } from '../worker/try.ts';
-import type { DefaultOutcome, ScriptedError, ScriptedOutcome, SimulationRequest } from './request.ts';
 
 /** The command a try belongs to. */
 export interface TriedCommand {

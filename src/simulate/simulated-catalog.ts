@@ -8,8 +8,11 @@ import type { Json, JsonMap } from '../../machines/json.ts';
 import { readCatalogDocument } from '../../machines/playbook/catalog-document.ts';
 import { toWire } from '../../machines/playbook/diagnostics.ts';
 import type { Diagnostic, Playbook } from '../../machines/playbook/document.ts';
+import type { DocumentAnswer, DocumentQuery, SimulatedDocument } from '../../machines/simulation.ts';
 import { ERRORS } from '../errors.ts';
-import type { DocumentQuery, Library, SimulatedDocument } from './request.ts';
+
+/** Where the playbooks of children come from. */
+export type Library = (query: DocumentQuery) => Promise<DocumentAnswer>;
 
 export interface SimulatedPlaybook {
   readonly entry: CatalogEntry;

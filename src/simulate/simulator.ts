@@ -14,13 +14,13 @@ import type { EventRow, ExecutionRow, Flush, Log, Meter } from '../../actors/por
 import { createResultService } from '../../actors/result-service.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
 import type { Diagnostic, Playbook } from '../../machines/playbook/document.ts';
+import type { SimulationRequest } from '../../machines/simulation.ts';
 import { CachingTemplates } from '../worker/template-cache.ts';
 import { createChance } from './chance.ts';
 import { CommandRunner } from './command-runner.ts';
-import type { Library, SimulationRequest } from './request.ts';
 import { Script, type TryRecord } from './script.ts';
 import { ENGINE_SETTINGS, WORKER_SETTINGS } from './settings.ts';
-import { readSimulated, SimulatedCatalog } from './simulated-catalog.ts';
+import { type Library, readSimulated, SimulatedCatalog } from './simulated-catalog.ts';
 import { SimulatedWorkers } from './simulated-workers.ts';
 import { withResults } from './stored-results.ts';
 import { Timeline } from './timeline.ts';

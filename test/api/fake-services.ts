@@ -417,6 +417,7 @@ export function fakeServices(changes: Changes = {}): Services {
       }),
       ...changes.toolServers,
     },
+    simulation: { simulate: async () => '{}', ...changes.simulation },
     reads: {
       execution: async () => executionRow(),
       executions: async () => ({ rows: [executionRow()], total: 1, totalIsExact: true }),
