@@ -4,7 +4,7 @@
  */
 
 /** Which process of Callboard reads a setting. */
-export type Reader = 'server' | 'worker' | 'recovery helper' | 'every process';
+export type Reader = 'server' | 'worker' | 'gateway' | 'recovery helper' | 'every process';
 
 export interface Setting<T> {
   readonly env: string;

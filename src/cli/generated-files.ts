@@ -23,10 +23,11 @@ export function generatedFiles(): readonly GeneratedFile[] {
   ];
 }
 
-const READERS: readonly Reader[] = ['server', 'worker', 'recovery helper', 'every process'];
+const READERS: readonly Reader[] = ['server', 'worker', 'gateway', 'recovery helper', 'every process'];
 const TITLES: Readonly<Record<Reader, string>> = {
   server: 'Server',
   worker: 'Worker',
+  gateway: 'Gateway',
   'recovery helper': 'Recovery helper',
   'every process': 'Every process',
 };

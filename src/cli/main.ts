@@ -17,6 +17,7 @@ const COMMANDS: Readonly<
   validate: { summary: 'check playbook files', load: () => import('./commands/validate.ts') },
   server: { summary: 'the server', load: () => import('./commands/server.ts') },
   worker: { summary: 'a worker for a server', load: () => import('./commands/worker.ts') },
+  gateway: { summary: 'the gate for browsers in front of a server', load: () => import('./commands/gateway.ts') },
   register: { summary: 'store playbook files in a server', load: () => import('./commands/register.ts') },
   list: { summary: 'executions, newest first', load: () => import('./commands/list.ts') },
   status: { summary: 'one execution', load: () => import('./commands/status.ts') },

@@ -151,6 +151,7 @@ const LAYERS: readonly Rule[] = [
       'src/client/',
       'src/embedded/',
       'src/doctor/',
+      'src/gateway/',
       'src/server.ts',
       'src/worker/main.ts',
       'src/worker/metrics-server.ts',
@@ -158,6 +159,11 @@ const LAYERS: readonly Rule[] = [
       ...COMMON,
     ],
     'src/cli starts processes or speaks HTTP; it reaches for no actor and no store.',
+  ),
+  layer(
+    'src/gateway/',
+    ['src/client/', 'src/config', 'src/log.ts'],
+    'src/gateway stands in front of the server and speaks HTTP with it; it knows no store and no actor.',
   ),
   layer(
     'src/doctor/',

@@ -1,0 +1,26 @@
+/** `callboard gateway`: the gate for browsers in front of a server. */
+import { readConfig } from '../../config.ts';
+import { startGateway } from '../../gateway/start.ts';
+import type { Command } from '../command.ts';
+import { EXIT } from '../exit-code.ts';
+import { processLog } from '../process-log.ts';
+import { aborted, stopSignal } from '../stop-signal.ts';
+
+export const command: Command = {
+  usage: '',
+  description:
+    'Serves browsers on SVC_GATEWAY_PORT and passes what they may do to the server of SVC_GATEWAY_UPSTREAM. SVC_GATEWAY_AUTH=dev\nlets one local admin in, without a login and on loopback only. Exit code 78 for bad settings, 4 when it cannot start.',
+  options: {},
+  words: [0, 0],
+  run: async (call) => {
+    const config = readConfig(call.env);
+    const log = processLog(config, 'gateway');
+    const stop = stopSignal(() => log.info('Stopping; a second signal ends it at once'));
+    const gateway = await startGateway(config, log);
+    log.info('The gateway listens', { url: gateway.url, upstream: config.gatewayUpstream, auth: config.gatewayAuth });
+    await aborted(stop.signal);
+    await gateway.stop();
+    log.info('The gateway has stopped');
+    return EXIT.ok;
+  },
+};

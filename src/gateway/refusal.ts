@@ -1,0 +1,34 @@
+/** A request the gateway does not serve, in the error form of the API (api 1.7), so that clients need to know one form only. */
+
+const STATUS = {
+  invalid_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  csrf: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  misdirected_host: 421,
+  validation_error: 422,
+  internal_error: 500,
+  upstream_failed: 502,
+  upstream_timeout: 504,
+} as const;
+
+export type RefusalCode = keyof typeof STATUS;
+
+/** The message is shown to the caller: it names nothing of the inside. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly code: RefusalCode;
+
+  constructor(code: RefusalCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  get status(): number {
+    return STATUS[this.code];
+  }
+}

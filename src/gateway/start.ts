@@ -1,0 +1,134 @@
+/**
+ * Starts the gateway, or refuses to: a gate with an unsafe setting is worse than none. All problems are told together.
+ */
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { type Config, ConfigError } from '../config.ts';
+import type { Log } from '../log.ts';
+import { createCookies } from './cookies.ts';
+import { createGateway } from './gateway.ts';
+import { createOrigins } from './origins.ts';
+import { createDevSessions } from './session.ts';
+import { createUpstream } from './upstream.ts';
+
+export type GatewayConfig = Pick<
+  Config,
+  | 'gatewayHost'
+  | 'gatewayPort'
+  | 'gatewayUpstream'
+  | 'gatewayProxyPrefixes'
+  | 'gatewaySensitive'
+  | 'gatewayAuth'
+  | 'gatewayOrigins'
+  | 'gatewayPublicUrl'
+  | 'oidcIssuer'
+  | 'oidcClientId'
+  | 'oidcClientSecret'
+  | 'oidcAudience'
+  | 'oidcScopes'
+  | 'oidcRolesClaim'
+  | 'oidcRoleMap'
+  | 'oidcDefaultRole'
+  | 'oidcRedirectUrl'
+  | 'oidcLogoutUrl'
+  | 'internalToken'
+  | 'bodyLimitBytes'
+>;
+
+export interface RunningGateway {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const TIMEOUT_MS = 300_000;
+const HEADERS_BYTES_MAX = 16_384;
+
+/** Throws ConfigError, or the error of the socket when it cannot listen. */
+export async function startGateway(config: GatewayConfig, log: Log): Promise<RunningGateway> {
+  const authority = config.gatewayHost.includes(':') ? `[${config.gatewayHost}]` : config.gatewayHost;
+  refuseUnsafe(config, config.gatewayPublicUrl ?? `http://${authority}:${config.gatewayPort}`);
+  const server = createServer({
+    requestTimeout: TIMEOUT_MS,
+    headersTimeout: 10_000,
+    maxHeaderSize: HEADERS_BYTES_MAX,
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(config.gatewayPort, config.gatewayHost, () => resolve());
+  });
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : config.gatewayPort;
+  const url = `http://${authority}:${port}`;
+
+  const upstream = createUpstream({
+    url: config.gatewayUpstream,
+    bodyLimitBytes: config.bodyLimitBytes,
+    timeoutMs: TIMEOUT_MS,
+  });
+  const publicUrl = config.gatewayPublicUrl ?? url;
+  const handle = createGateway(
+    {
+      upstream,
+      sessions: createDevSessions(randomBytes(32).toString('base64url')),
+      origins: createOrigins(config.gatewayOrigins, publicUrl),
+      cookies: createCookies(publicUrl),
+      login: null,
+      log,
+    },
+    {
+      publicUrl,
+      proxyPrefixes: config.gatewayProxyPrefixes,
+      sensitive: config.gatewaySensitive,
+      internalToken: config.internalToken,
+      isHostAllowed: hostCheck(config.gatewayHost, publicUrl),
+      logoutUrl: config.oidcLogoutUrl,
+    },
+  );
+  server.on('request', (request, response) => void handle(request, response));
+  return {
+    url,
+    async stop() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      // Streams have no end of their own.
+      server.closeAllConnections();
+      await closed;
+      await upstream.close();
+    },
+  };
+}
+
+function refuseUnsafe(config: GatewayConfig, publicUrl: string): void {
+  const problems: string[] = [];
+  try {
+    createOrigins(config.gatewayOrigins, publicUrl);
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+  }
+  for (const prefix of config.gatewayProxyPrefixes) {
+    if (!/^(\/[A-Za-z0-9_-]+)+$/.test(prefix)) {
+      problems.push(`SVC_GATEWAY_PROXY_PREFIXES must hold paths such as /svc, not '${prefix}'`);
+    }
+  }
+  const isLocal = isLoopback(config.gatewayHost) && isLoopback(new URL(publicUrl).hostname);
+  if (config.gatewayAuth === 'dev' && !isLocal) {
+    problems.push('SVC_GATEWAY_AUTH=dev makes everyone an admin: it works on loopback only');
+  }
+  if (config.gatewayAuth === 'oidc') {
+    problems.push('SVC_GATEWAY_AUTH=oidc is not in this version yet; only dev is');
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/** On loopback only names of this machine are answered, which defeats DNS rebinding (api 8.7). */
+function hostCheck(host: string, publicUrl: string): (given: string | undefined) => boolean {
+  if (!isLoopback(host)) return () => true;
+  const own = new URL(publicUrl).hostname;
+  return (given) => {
+    const name = URL.canParse(`http://${given}`) ? new URL(`http://${given}`).hostname : '';
+    return given !== undefined && (name === own || isLoopback(name));
+  };
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
+}
