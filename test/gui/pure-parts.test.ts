@@ -128,6 +128,20 @@ describe('a chart', () => {
     expect(eventsOf(model, withOuter(['door.wide.still']))).toEqual(['leave', 'push']);
   });
 
+  test('an arrow back to its own state has room for its label', () => {
+    const loops = chartModel('x', {
+      initial: 'a',
+      states: { a: { on: { again: 'a', go: 'b' } }, b: { on: { 'a.very.long.event.name': 'b', back: 'a' } } },
+    });
+    const { boxes, arrows, width } = layoutChart(loops);
+    const loop = arrows.find(({ arrow }) => arrow.from === 'x.b' && arrow.to === 'x.b');
+    const box = boxes.find((each) => each.state.id === 'x.b')!;
+    expect(box.width).toBe(120);
+    expect(loop?.points[0]?.x).toBe(box.x + box.width);
+    expect((loop?.label?.x ?? 0) - 80).toBeGreaterThan(box.x + box.width);
+    expect((loop?.label?.x ?? 0) + 80).toBeLessThanOrEqual(width + 1);
+  });
+
   test('draws inner states inside their outer one', () => {
     const { boxes, width, height } = layoutChart(model);
     const box = (id: string) => boxes.find((each) => each.state.id === id)!;

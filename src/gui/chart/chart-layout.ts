@@ -1,5 +1,5 @@
 /** A chart laid out from the inside: what a state holds gives its size, and arrows that cross its border start at it. Pure. */
-import { layoutGraph, type Point } from '../graph/layout.ts';
+import { LOOP_REACH, layoutGraph, type Point } from '../graph/layout.ts';
 import type { ChartArrow, ChartModel, ChartState } from './chart-model.ts';
 
 export interface StateBox {
@@ -60,8 +60,17 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
     const staysInside = from === to && arrow.from !== arrow.to;
     return from === null || to === null || staysInside ? [] : [{ arrow, from, to }];
   });
+  // Downwards, an arrow back to its own state and its label get room beside it; on both sides, so that it stays in the middle.
+  const besides = new Map(
+    arrows
+      .filter(({ from, to }) => from === to && direction === 'down')
+      .map(({ arrow, from }) => [from, LOOP_REACH + labelWidth(arrow)]),
+  );
   const drawn = layoutGraph(
-    states.map((state) => ({ id: state.id, ...sizeOf(state, inside.get(state.id)) })),
+    states.map((state) => {
+      const { width, height } = sizeOf(state, inside.get(state.id));
+      return { id: state.id, width: width + 2 * (besides.get(state.id) ?? 0), height };
+    }),
     arrows.map(({ arrow, from, to }) => ({
       id: arrow.id,
       from,
@@ -75,13 +84,15 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
   );
   const routes = new Map(drawn.routes.map((route) => [route.id, route]));
   const boxes: StateBox[] = [];
-  const paths: ArrowPath[] = arrows.flatMap(({ arrow }) => {
+  const paths: ArrowPath[] = arrows.flatMap(({ arrow, from }) => {
     const route = routes.get(arrow.id);
     if (route === undefined) return [];
-    const far = route.points[1] ?? { x: 0, y: 0 };
+    const room = arrow.from === arrow.to ? (besides.get(from) ?? 0) : 0;
+    const points = route.points.map((point) => ({ x: point.x - room, y: point.y }));
+    const far = points[1] ?? { x: 0, y: 0 };
     const beside = labelWidth(arrow) / 2;
     const loop = direction === 'down' ? { x: far.x + beside, y: far.y } : { x: far.x, y: far.y + LABEL_LINE };
-    return [{ arrow, direction, points: route.points, label: route.label ?? loop }];
+    return [{ arrow, direction, points, label: route.label ?? loop }];
   });
   let bottom = drawn.height;
   let right = drawn.width;
@@ -89,11 +100,12 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
     const place = drawn.nodes.get(state.id);
     if (place === undefined) continue;
     const inner = inside.get(state.id);
+    const room = besides.get(state.id) ?? 0;
     boxes.push({
       state,
-      x: place.x,
+      x: place.x + room,
       y: place.y,
-      width: place.width,
+      width: place.width - 2 * room,
       height: place.height,
       compound: inner !== undefined,
     });

@@ -70,7 +70,8 @@ interface Item {
 const SWEEPS = 8;
 const SETTLE_PASSES = 10;
 const INVISIBLE = 12;
-const LOOP_REACH = 26;
+/** How far an edge to its own node reaches beyond it, in px. */
+export const LOOP_REACH = 26;
 
 export function layoutGraph(
   nodes: readonly LayoutNode[],
