@@ -19,6 +19,7 @@ import type { LeaseRow } from './lease.ts';
 import type { BatchRow, CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
 import type { ReaperStatus, SweepAnswer } from './reaper.ts';
 import type { Reconciled } from './reconcile.ts';
+import type { SessionService } from './session-service.ts';
 import type { ToolServerService } from './tool-servers.ts';
 
 export type { Explanation } from './explain.ts';
@@ -725,5 +726,6 @@ export interface Services {
   readonly inspection: InspectionService;
   readonly explanations: ExplanationService;
   readonly toolServers: ToolServerService;
+  readonly sessions: SessionService;
   readonly simulation: SimulationService;
 }

@@ -1,4 +1,5 @@
 /** What the routes share beside the services: the clock, the settings they show, and what ends waiting calls. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { CurrentCaller } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
@@ -23,6 +24,8 @@ export interface ApiContext {
   readonly waits: Waits;
   /** Of the request being served. */
   readonly caller: CurrentCaller;
+  /** Whether a request carries the token of SVC_INTERNAL_TOKEN; `unset`: there is none to carry. */
+  readonly internalToken: (headers: IncomingHttpHeaders) => 'right' | 'wrong' | 'unset';
   /** Whether pages of this origin may call (api 1.11). */
   readonly isOriginAllowed: (origin: string) => boolean;
 }

@@ -20,6 +20,7 @@ import { mcpRoutes } from './mcp.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
 import { simulateRoutes } from './simulate.ts';
+import { sessionRoutes } from './sessions.ts';
 import { sqlRoutes } from './sql.ts';
 import { workerRoutes } from './workers.ts';
 
@@ -45,5 +46,6 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...sqlRoutes(context),
     ...mcpRoutes(context),
     ...adminRoutes(context),
+    ...sessionRoutes(context),
   ];
 }

@@ -25,7 +25,7 @@ import { type Callers, createCallers } from './caller.ts';
 import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
-import { internalGuard } from './internal-guard.ts';
+import { internalGuard, internalTokenCheck } from './internal-guard.ts';
 import { parseBody, readAnyBody } from './json-body.ts';
 import { traceRequest } from './request-span.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
@@ -185,6 +185,7 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
     lifecycle,
     caller: options.callers?.current ?? (() => OPEN_CALLER),
     isOriginAllowed: originCheck(config.corsAllowedOrigins),
+    internalToken: internalTokenCheck(config.internalToken),
     settings: {
       version: options.version,
       runtimeOfflineSeconds: config.runtimeOfflineSeconds,

@@ -2,15 +2,23 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
+/** Whether a request carries the token; `unset`: there is none. */
+export function internalTokenCheck(
+  token: string | null,
+): (headers: IncomingHttpHeaders) => 'right' | 'wrong' | 'unset' {
+  if (token === null) return () => 'unset';
+  const expected = digest(token);
+  return (headers) => (timingSafeEqual(expected, digest(given(headers))) ? 'right' : 'wrong');
+}
+
 /** True for a request that must be refused. */
 export type Guard = (path: string, headers: IncomingHttpHeaders) => boolean;
 
 const GUARDED = /^\/api\/(admin|internal)(\/|$)/i;
 
 export function internalGuard(token: string | null): Guard {
-  if (token === null) return () => false;
-  const expected = digest(token);
-  return (path, headers) => GUARDED.test(path) && !timingSafeEqual(expected, digest(given(headers)));
+  const check = internalTokenCheck(token);
+  return (path, headers) => GUARDED.test(path) && check(headers) === 'wrong';
 }
 
 function given(headers: IncomingHttpHeaders): string {

@@ -15,6 +15,7 @@ import { createKeychainService } from '../../actors/keychain-service.ts';
 import type { Bus } from '../../actors/ports.ts';
 import { createResultService } from '../../actors/result-service.ts';
 import type { CredentialService, Services } from '../../actors/services.ts';
+import { createSessionService } from '../../actors/session-service.ts';
 import { createSqlService } from '../../actors/sql-service.ts';
 import { createToolServerService, type ToolServerPorts } from '../../actors/tool-servers.ts';
 import { createUpkeep } from '../../actors/upkeep.ts';
@@ -49,6 +50,7 @@ import { createReconcileStore } from '../store/reconcile.ts';
 import { createResultStore } from '../store/results.ts';
 import { createRuntimeStore } from '../store/runtime.ts';
 import { createSealedStore } from '../store/sealed-values.ts';
+import { createSessionStore } from '../store/sessions.ts';
 import { createSqlRunner } from '../store/sql.ts';
 import { createStore } from '../store/store.ts';
 import { createSweepStore } from '../store/sweeps.ts';
@@ -379,6 +381,13 @@ export async function startServices(config: Config, options: ServicesOptions): P
         explain: upkeep.explain,
       }),
       explanations: { of: upkeep.explain },
+      sessions: createSessionService({
+        store: createSessionStore(pool),
+        newToken: () => randomBytes(32).toString('base64url'),
+        digest: (token) => createHash('sha256').update(token, 'utf8').digest(),
+        idleSeconds: config.sessionIdleSeconds,
+        maxSeconds: config.sessionMaxSeconds,
+      }),
       simulation,
       toolServers: createToolServerService({
         catalog,

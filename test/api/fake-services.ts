@@ -394,6 +394,12 @@ export function fakeServices(changes: Changes = {}): Services {
       ...changes.admin,
     },
     inspection: fakeInspection(changes.inspection),
+    sessions: {
+      create: async () => ({ token: 's'.repeat(43), expiresAt: AT }),
+      validate: async () => null,
+      revoke: async () => 1,
+      ...changes.sessions,
+    },
     explanations: {
       of: async (executionId) => ({ executionId, status: 'completed', sentence: '', stuck: false, waitingOn: [] }),
       ...changes.explanations,
