@@ -70,11 +70,12 @@ export function createTracing(config: TracingConfig, { service, version, meter }
 
 /** As `OTEL_EXPORTER_OTLP_HEADERS` is written: `a=b,c=d`, values percent-encoded where they must be. */
 export function readHeaders(text: string): Record<string, string> {
-  const pairs = text
-    .split(',')
-    .map((pair) => [pair.slice(0, pair.indexOf('=')).trim().toLowerCase(), pair.slice(pair.indexOf('=') + 1).trim()])
-    .filter((pair): pair is [string, string] => pair[0] !== undefined && pair[0] !== '' && pair[1] !== '');
-  return Object.fromEntries(pairs.map(([name, value]) => [name, decoded(value)]));
+  const headers: Record<string, string> = {};
+  for (const pair of text.split(',')) {
+    const [, name = '', value = ''] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+    if (name !== '' && value !== '') headers[name.toLowerCase()] = decoded(value);
+  }
+  return headers;
 }
 
 function decoded(value: string): string {

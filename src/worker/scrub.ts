@@ -8,6 +8,8 @@ import type { ResolvedAuth } from '../tools/tool.ts';
 
 const LENGTH_MIN = 6;
 const MASK = '***';
+/** Six bytes of a secret. */
+const BASE64_CORE_MIN = 8;
 
 const OPEN_FIELDS: ReadonlySet<string> = new Set([
   'type',
@@ -46,7 +48,8 @@ const OPEN_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 export class Scrubber {
-  readonly #forms = new Set<string>();
+  /** Patterns of the forms, with the length of what they stand for. */
+  readonly #forms = new Map<string, number>();
   /** Secrets too short to be looked for inside of texts: only a text that is the secret is hidden. */
   readonly #whole = new Set<string>();
   #pattern: RegExp | null = null;
@@ -95,22 +98,26 @@ export class Scrubber {
 
   #remember(secret: string): void {
     if (secret.length < LENGTH_MIN) return;
-    for (const form of formsOf(secret)) this.#forms.add(form);
+    for (const form of formsOf(secret)) this.#forms.set(patternOf(form), form.length);
     this.#pattern = null;
   }
 
   #compiled(): RegExp | null {
     if (this.#forms.size === 0) return null;
     // Longest first: a form that contains another must not be cut in two.
-    const forms = [...this.#forms].sort((a, b) => b.length - a.length);
-    this.#pattern ??= new RegExp(forms.map(escaped).join('|'), 'g');
+    this.#pattern ??= new RegExp(
+      [...this.#forms]
+        .sort(([, a], [, b]) => b - a)
+        .map(([pattern]) => pattern)
+        .join('|'),
+      'gu',
+    );
     return this.#pattern;
   }
 }
 
 function formsOf(secret: string): readonly string[] {
   const bytes = Buffer.from(secret, 'utf8');
-  const percent = encodeURIComponent(secret.toWellFormed());
   const hex = bytes.toString('hex');
   const base64 = bytes.toString('base64');
   return [
@@ -118,13 +125,27 @@ function formsOf(secret: string): readonly string[] {
     base64,
     base64.replace(/=+$/, ''),
     bytes.toString('base64url'),
-    percent,
-    percent.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
-    percent.replaceAll('%20', '+'),
     hex,
     hex.toUpperCase(),
-    JSON.stringify(secret).slice(1, -1),
+    ...base64Within(bytes),
   ];
+}
+
+/**
+ * What base64 makes of the secret inside of a longer text: three spellings, by where it begins, without the characters
+ * at both ends that depend on its neighbours. Short ones would hide what is no secret.
+ */
+function base64Within(bytes: Buffer): readonly string[] {
+  const spellings: string[] = [];
+  for (const before of [0, 1, 2]) {
+    const text = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString('base64')
+      .replace(/=+$/, '');
+    const whole = (before + bytes.length) % 3 === 0;
+    const core = text.slice(before === 0 ? 0 : before + 1, whole ? undefined : -1);
+    if (core.length >= BASE64_CORE_MIN) spellings.push(core, core.replaceAll('+', '-').replaceAll('/', '_'));
+  }
+  return spellings;
 }
 
 function masked(value: Json, hide: (text: string) => string): Json {
@@ -134,6 +155,48 @@ function masked(value: Json, hide: (text: string) => string): Json {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [hide(key), masked(member, hide)]));
 }
 
+/**
+ * The text with its characters in any of the ways quoting spells them. A secret that went through JSON, a URL, a `repr`
+ * and JSON again has as many spellings as there are ways to go, and half of it plain would be as bad as all of it.
+ */
+function patternOf(text: string): string {
+  return [...text.toWellFormed()].map(spellings).join('');
+}
+
+/** Quoting that is nested deeper is not looked through; without an end, a text of backslashes would take for ever. */
+const BACKSLASH = '(?:\\\\|%(?:25){0,4}5[cC])';
+const SHORT: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f' };
+const ENTITIES: Readonly<Record<string, string>> = { '"': 'quot', "'": 'apos', '&': 'amp', '<': 'lt', '>': 'gt' };
+
+function spellings(char: string): string {
+  if (/[A-Za-z0-9]/.test(char)) return char;
+  if (char === '\\') return `${BACKSLASH}{1,16}`;
+  const code = char.codePointAt(0) ?? 0;
+  const units = Array.from({ length: char.length }, (_, index) => char.charCodeAt(index));
+  const short = SHORT[char];
+  const entity = ENTITIES[char];
+  const plain = [
+    escaped(char),
+    // %25 is a percent sign that was encoded itself.
+    [...Buffer.from(char, 'utf8')].map((byte) => `%(?:25){0,4}${anyCase(byte, 2)}`).join(''),
+    ...(entity === undefined ? [] : [`&(?:amp;){0,4}${entity};`]),
+    `&(?:amp;){0,4}#(?:0*${code}|[xX]0*${anyCase(code, 1)});`,
+    ...(char === ' ' ? ['\\+'] : []),
+  ];
+  const quoted = [
+    units.map((unit) => `u${anyCase(unit, 4)}`).join(`${BACKSLASH}{1,16}`),
+    ...(code < 256 ? [`x${anyCase(code, 2)}`] : []),
+    ...(short === undefined ? [] : [short]),
+  ];
+  return `(?:${BACKSLASH}{0,16}(?:${plain.join('|')})|${BACKSLASH}{1,16}(?:${quoted.join('|')}))`;
+}
+
+/** A number in hexadecimal, its letters in either case. */
+function anyCase(value: number, digits: number): string {
+  const hex = value.toString(16).padStart(digits, '0');
+  return hex.replace(/[a-f]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+}
+
 function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 }

@@ -74,7 +74,11 @@ export async function authorize(call: ToolCall, url: URL, tokens: TokenSource, s
     const root = (await call.context())['workload'];
     return isMap(root) ? root : {};
   };
-  return { headers: await authHeaders(auth, call.kind, tokens, workload, signal), warnings: [] };
+  const headers = await authHeaders(auth, call.kind, tokens, workload, signal);
+  // A token that was fetched is no part of the credential, and a server may say back what it was sent.
+  for (const value of Object.values(headers))
+    for (const part of [value, value.replace(/^\S+ /, '')]) call.host.conceal(part);
+  return { headers, warnings: [] };
 }
 
 function allowsHost(auth: ResolvedAuth, url: URL): boolean {

@@ -153,12 +153,11 @@ function explain(error: unknown, config: ConnectionConfig, where: string, index?
   if (error instanceof ResultTooLarge) return failure('logic', 'RESULT_TOO_LARGE', error.message);
   if (!(error instanceof Error) || !('severity' in error) || !('code' in error) || typeof error.code !== 'string')
     return explainConnection(error, config);
-  const said = (name: 'detail' | 'hint' | 'position' | 'constraint' | 'table' | 'column') =>
+  // What it says of rows and values (detail, hint, where) stays here (api 8.2).
+  const said = (name: 'position' | 'constraint' | 'table' | 'column') =>
     name in error && typeof Reflect.get(error, name) === 'string' ? { [name]: String(Reflect.get(error, name)) } : {};
   const details = {
     ...(index === undefined ? {} : { statement: index }),
-    ...said('detail'),
-    ...said('hint'),
     ...said('position'),
     ...said('constraint'),
     ...said('table'),
