@@ -3,7 +3,7 @@
  * nothing that is alive or planned can move it, or when a moment at which somebody should have looked has long passed.
  */
 import { instantOf } from '../machines/command/instant.ts';
-import { retryWaitOf } from '../machines/command/retry-wait.ts';
+import { NO_CHILD, retryWaitOf } from '../machines/command/retry-wait.ts';
 import { DomainError } from './errors.ts';
 import type { Clock, CommandRow, ExecutionRow } from './ports.ts';
 import type { ReadService, WorkerRow, WorkerService } from './services.ts';
@@ -81,7 +81,7 @@ async function explain(
   for (const command of commands) {
     const because = becauseOf(command, workers, now, parts.staleSeconds);
     const canMove =
-      command.parkedOn === null || because === 'retry_wait'
+      command.parkedOn === null || command.parkedOn === NO_CHILD
         ? MOVING.has(because) || servesPool(workers, command.pool)
         : await childMoves(command.parkedOn, workers, parts, depth);
     waits.push({ on: waitingOn(command, because), canMove });
@@ -113,7 +113,9 @@ const NOTHING = {
 const MOVING: ReadonlySet<Because> = new Set<Because>(['running', 'waiting_for_claim', 'retry_wait']);
 
 function becauseOf(command: CommandRow, workers: readonly WorkerRow[], now: number, staleSeconds: number): Because {
-  if (retryWaitOf(command) !== null) return 'retry_wait';
+  const wait = retryWaitOf(command);
+  if (wait !== null && instantOf(wait.at) > now) return 'retry_wait';
+  if (wait !== null) return servesPool(workers, command.pool) ? 'waiting_for_claim' : 'no_ready_worker';
   if (command.parkedOn !== null) return 'parked_on_child';
   if (command.workerId === null) return servesPool(workers, command.pool) ? 'waiting_for_claim' : 'no_ready_worker';
   const holder = workers.find((worker) => worker.name === command.workerId);

@@ -26,7 +26,7 @@ export class RetryWaits {
     this.#parts = parts;
   }
 
-  /** Offers the command or ends it; false where its wait is over already or not yet. Throws what a flush throws. */
+  /** Offers the command, or ends it where the step's time is over; true when it was ended. Throws what a flush throws. */
   async wake({ executionId, commandId }: ParkedCommand): Promise<boolean> {
     const { store, flusher, supervisor, announce } = this.#parts;
     const row = await store.command(commandId);
@@ -46,7 +46,7 @@ export class RetryWaits {
       },
     });
     if (found === 'due') announce([{ ...hintOf(row), retry: true }]);
-    return found !== null;
+    return found === 'failed';
   }
 }
 

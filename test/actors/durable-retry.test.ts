@@ -39,6 +39,17 @@ describe('a command whose next try lies ahead', () => {
   });
 
   const row = () => world.command(id, 'a@1');
+  const explained = () =>
+    explainExecution(id, {
+      reads: {
+        execution: async (executionId) => world.row(executionId),
+        commands: async () => world.commandsOf(id),
+      },
+      workers: { list: async () => [] },
+      clock: world.clock,
+      reaperIntervalSeconds: 30,
+      staleSeconds: 60,
+    });
   const claims = () => world.store.log(id).filter((event) => event.type === 'command.claimed');
 
   test("is nobody's work: the row keeps the state, the log tells of it, no turn is taken", async () => {
@@ -117,6 +128,15 @@ describe('a command whose next try lies ahead', () => {
     world.server.recovery.stop();
   });
 
+  test('is granted by a server that still believes somebody works on it', async () => {
+    const other = world.another();
+    await other.commands.get(row().commandId);
+    await world.report(granted, wait());
+    world.clock.advance(HOUR_MS);
+    other.recovery.onHint(await world.store.overdue(10));
+    expect(only(await world.claim('bob', { waitMs: 10_000 }, other)).row.attempt).toBe(2);
+  });
+
   test('reported twice waits once, and a claim that was outrun changes nothing', async () => {
     const report = world.reportOf(granted, wait());
     await world.exchangeWith('alice', [report]);
@@ -175,20 +195,17 @@ describe('a command whose next try lies ahead', () => {
     checkStore(world.store);
   });
 
+  test('that is due and that nobody can take is explained as such', async () => {
+    await world.report(granted, wait());
+    world.clock.advance(HOUR_MS);
+    expect(await explained()).toMatchObject({ stuck: true, waitingOn: [{ because: 'no_ready_worker' }] });
+  });
+
   test('is explained', async () => {
     await world.report(granted, wait());
-    const explained = await explainExecution(id, {
-      reads: {
-        execution: async (executionId) => world.row(executionId),
-        commands: async () => world.commandsOf(id),
-      },
-      workers: { list: async () => [] },
-      clock: world.clock,
-      reaperIntervalSeconds: 30,
-      staleSeconds: 60,
-    });
-    expect(explained).toMatchObject({ stuck: false, waitingOn: [{ because: 'retry_wait' }] });
-    expect(explained.sentence).toBe(
+    const explanation = await explained();
+    expect(explanation).toMatchObject({ stuck: false, waitingOn: [{ because: 'retry_wait' }] });
+    expect(explanation.sentence).toBe(
       `Waiting for the next try of command ${row().commandId} (step 'a') at ${row().nextWakeAt}.`,
     );
   });
