@@ -82,7 +82,7 @@ async function explain(
     const because = becauseOf(command, workers, now, parts.staleSeconds);
     const canMove =
       command.parkedOn === null || command.parkedOn === NO_CHILD
-        ? MOVING.has(because) || servesPool(workers, command.pool)
+        ? MOVING.has(because) || canTake(workers, command)
         : await childMoves(command.parkedOn, workers, parts, depth);
     waits.push({ on: waitingOn(command, because), canMove });
   }
@@ -94,7 +94,8 @@ async function explain(
   const first = commands[0];
   return {
     ...head,
-    sentence: first === undefined ? EMPTY_SENTENCE[waits[0]?.on.kind ?? 'execution'] : sentenceOf(first, waits, now),
+    sentence:
+      first === undefined ? EMPTY_SENTENCE[waits[0]?.on.kind ?? 'execution'] : sentenceOf(first, waits, workers, now),
     stuck: isOverdue || !waits.some(({ canMove }) => canMove),
     waitingOn: waits.map(({ on }) => on),
   };
@@ -115,16 +116,20 @@ const MOVING: ReadonlySet<Because> = new Set<Because>(['running', 'waiting_for_c
 function becauseOf(command: CommandRow, workers: readonly WorkerRow[], now: number, staleSeconds: number): Because {
   const wait = retryWaitOf(command);
   if (wait !== null && instantOf(wait.at) > now) return 'retry_wait';
-  if (wait !== null) return servesPool(workers, command.pool) ? 'waiting_for_claim' : 'no_ready_worker';
+  if (wait !== null) return canTake(workers, command) ? 'waiting_for_claim' : 'no_ready_worker';
   if (command.parkedOn !== null) return 'parked_on_child';
-  if (command.workerId === null) return servesPool(workers, command.pool) ? 'waiting_for_claim' : 'no_ready_worker';
+  if (command.workerId === null) return canTake(workers, command) ? 'waiting_for_claim' : 'no_ready_worker';
   const holder = workers.find((worker) => worker.name === command.workerId);
   if (holder === undefined || holder.status === 'offline') return 'worker_offline';
   return now - instantOf(holder.heartbeatAt) >= staleSeconds * 1000 ? 'worker_stale' : 'running';
 }
 
-function servesPool(workers: readonly WorkerRow[], pool: string): boolean {
-  return workers.some((worker) => worker.status === 'ready' && worker.pools.includes(pool));
+function canTake(workers: readonly WorkerRow[], { pool, toolKind }: CommandRow): boolean {
+  return serving(workers, pool).some(({ toolKinds }) => toolKinds.length === 0 || toolKinds.includes(toolKind));
+}
+
+function serving(workers: readonly WorkerRow[], pool: string): readonly WorkerRow[] {
+  return workers.filter((worker) => worker.status === 'ready' && worker.pools.includes(pool));
 }
 
 /** A child that has ended is delivered by reconciliation; one that runs must be able to move itself. */
@@ -163,23 +168,33 @@ const EMPTY_SENTENCE = {
   command: '',
 } as const;
 
-function sentenceOf(command: CommandRow, waits: readonly { readonly on: WaitingOn }[], now: number): string {
+function sentenceOf(
+  command: CommandRow,
+  waits: readonly { readonly on: WaitingOn }[],
+  workers: readonly WorkerRow[],
+  now: number,
+): string {
+  const isServed = serving(workers, command.pool).length > 0;
   const because = waits.find(({ on }) => on.commandId === command.commandId)?.on.because ?? 'none';
   const what = `command ${command.commandId} (step '${command.stepName}')`;
   const seconds = `${Math.max(0, Math.round((now - instantOf(sinceOf(command))) / 1000))} s`;
   const others = waits.length > 1 ? ` ${waits.length - 1} more are open.` : '';
-  return `${SENTENCES[because]?.({ command, what, seconds }) ?? `Waiting for ${what}.`}${others}`;
+  return `${SENTENCES[because]?.({ command, what, seconds, isServed }) ?? `Waiting for ${what}.`}${others}`;
 }
 
 interface Words {
   readonly command: CommandRow;
   readonly what: string;
   readonly seconds: string;
+  /** A ready worker takes commands of the pool, whatever their kind. */
+  readonly isServed: boolean;
 }
 
 const SENTENCES: Partial<Record<Because, (words: Words) => string>> = {
-  no_ready_worker: ({ command, what, seconds }) =>
-    `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}; no ready worker serves this pool.`,
+  no_ready_worker: ({ command, what, seconds, isServed }) =>
+    `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}; ${
+      isServed ? `no ready worker of it takes tool kind '${command.toolKind}'` : 'no ready worker serves this pool'
+    }.`,
   waiting_for_claim: ({ command, what, seconds }) =>
     `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}.`,
   running: ({ command, what, seconds }) => `Worker '${command.workerId}' has been working on ${what} for ${seconds}.`,

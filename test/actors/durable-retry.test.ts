@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { explainExecution } from '../../actors/explain.ts';
-import type { GrantedCommand, ReportedOutcome } from '../../actors/services.ts';
+import type { GrantedCommand, ReportedOutcome, WorkerRow } from '../../actors/services.ts';
 import { foldCommand } from '../../machines/command/history.ts';
 import { resumeOf, retryWaitOf } from '../../machines/command/retry-wait.ts';
 import { checkStore } from '../support/invariants.ts';
@@ -39,13 +39,13 @@ describe('a command whose next try lies ahead', () => {
   });
 
   const row = () => world.command(id, 'a@1');
-  const explained = () =>
+  const explained = (workers: readonly WorkerRow[] = []) =>
     explainExecution(id, {
       reads: {
         execution: async (executionId) => world.row(executionId),
         commands: async () => world.commandsOf(id),
       },
-      workers: { list: async () => [] },
+      workers: { list: async () => workers },
       clock: world.clock,
       reaperIntervalSeconds: 30,
       staleSeconds: 60,
@@ -199,6 +199,16 @@ describe('a command whose next try lies ahead', () => {
     await world.report(granted, wait());
     world.clock.advance(HOUR_MS);
     expect(await explained()).toMatchObject({ stuck: true, waitingOn: [{ because: 'no_ready_worker' }] });
+  });
+
+  test('of a kind that no worker of the pool takes is explained as such', async () => {
+    await world.report(granted, wait());
+    world.clock.advance(HOUR_MS);
+    world.register('carol', { toolKinds: ['http'] });
+    const carol = world.workers.get('carol');
+    expect((await explained(carol === undefined ? [] : [carol])).sentence).toMatch(
+      /no ready worker of it takes tool kind 'noop'\.$/,
+    );
   });
 
   test('is explained', async () => {

@@ -131,7 +131,7 @@ describe('what a tool answers', () => {
     expect(ran.result).toEqual({ real: true });
   });
 
-  test('of a kind the worker does not have fails by name', async () => {
+  test('is a failure that names the credential it could not find', async () => {
     const error = `{{ output.error.kind }}: {{ output.error.message }}`;
     const ran = await stack.run(
       single(
