@@ -14,6 +14,8 @@ const LOST =
 export function refined(error: unknown): unknown {
   if (error instanceof UnavailableError) return error;
   if (error instanceof pg.DatabaseError) {
+    // Class 22 quotes the value it stumbled over, and the sentence of an error may be logged (api 7.2).
+    if (error.code?.startsWith('22') === true) error.message = error.message.replace(/: ".*$/s, '');
     return TRANSIENT.test(error.code ?? '') ? new UnavailableError('db_unavailable', { cause: error }) : error;
   }
   if (error instanceof Error && (isSystemError(error) || LOST.test(error.message))) {

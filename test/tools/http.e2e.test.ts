@@ -2,7 +2,7 @@ import { generateKeyPairSync, verify } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { JsonMap } from '../../machines/json.ts';
-import { failed, openTools, succeeded } from './harness.ts';
+import { failed, noHost, openTools, succeeded } from './harness.ts';
 import { type Seen, startServer } from './http-server.ts';
 
 const tools = openTools({ httpMaxResponseBytes: 100_000 });
@@ -340,12 +340,14 @@ describe('a credential', () => {
       data: { client_id: 'i', client_secret: 's', token_url: `${server.url}/token`, scope: 'a b' },
     };
     const used = () => server.seen.at(-1)?.headers['authorization'];
-    await Promise.all([1, 2, 3].map(() => own.run('http', { url: server.url }, { auth })));
+    const { host, concealed } = listening();
+    await Promise.all([1, 2, 3].map(() => own.run('http', { url: server.url }, { auth, host })));
+    expect(concealed).toEqual(['t1', 't1', 't1']);
     expect(server.seen.filter(({ path }) => path === '/token')).toHaveLength(1);
     expect(server.seen[0]?.body).toBe('grant_type=client_credentials&client_id=i&client_secret=s&scope=a+b');
     expect(used()).toBe('Bearer t1');
     now += 41_000;
-    succeeded(await own.run('http', { url: server.url }, { auth }));
+    succeeded(await own.run('http', { url: server.url }, { auth, host }));
     expect(server.seen.filter(({ path }) => path === '/token')).toHaveLength(2);
   });
 
@@ -371,7 +373,10 @@ describe('a credential', () => {
       token_uri: `${server.url}/token`,
       scopes: ['x', 'y'],
     };
-    succeeded(await tools.run('http', { url: server.url }, { auth: { name: 's', type: 'service_account', data } }));
+    const { host, concealed } = listening();
+    const auth = { name: 's', type: 'service_account', data };
+    succeeded(await tools.run('http', { url: server.url }, { auth, host }));
+    expect(concealed).toEqual(['sa']);
     const assertion = new URLSearchParams(server.seen[0]?.body).get('assertion') ?? '';
     const [header, claims, signature] = assertion.split('.');
     expect(JSON.parse(Buffer.from(claims ?? '', 'base64url').toString())).toMatchObject({ iss: 'a@b', scope: 'x y' });
@@ -382,11 +387,19 @@ describe('a credential', () => {
 
   it('of type gcp_adc comes from the workload, else from the worker', async () => {
     const auth = { name: null, type: 'gcp_adc', data: {} };
-    const seen = await ask({}, { auth, context: async () => ({ workload: { access_token: 'w' } }) });
+    const { host, concealed } = listening();
+    const seen = await ask({}, { auth, host, context: async () => ({ workload: { access_token: 'w' } }) });
     expect(seen.headers['authorization']).toBe('Bearer w');
     await using own = openTools({ environment: { GOOGLE_OAUTH_ACCESS_TOKEN: 'e' } });
     await using server = await startServer(echo);
-    succeeded(await own.run('http', { url: server.url }, { auth }));
+    succeeded(await own.run('http', { url: server.url }, { auth, host }));
     expect(server.seen[0]?.headers['authorization']).toBe('Bearer e');
+    expect(concealed).toEqual(['w', 'e']);
   });
 });
+
+/** A worker that is told what to hide. */
+function listening() {
+  const concealed: string[] = [];
+  return { concealed, host: { ...noHost, conceal: (secret: string) => void concealed.push(secret) } };
+}

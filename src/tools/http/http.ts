@@ -18,6 +18,9 @@ import { TokenRefused } from './tokens.ts';
 /** The time of an exchange when the task names none, in milliseconds. */
 export const defaultHttpTimeoutMs = 30_000;
 
+/** Credentials that are exchanged for a token. */
+const FETCHED_TYPES: ReadonlySet<string> = new Set(['oauth2', 'service_account', 'google_service_account', 'gcp_adc']);
+
 export interface HttpOptions {
   readonly outbound: Outbound;
   readonly tokens: TokenSource;
@@ -76,8 +79,9 @@ export async function authorize(call: ToolCall, url: URL, tokens: TokenSource, s
   };
   const headers = await authHeaders(auth, call.kind, tokens, workload, signal);
   // A token that was fetched is no part of the credential, and a server may say back what it was sent.
-  for (const value of Object.values(headers))
-    for (const part of [value, value.replace(/^\S+ /, '')]) call.host.conceal(part);
+  const { authorization } = headers;
+  if (authorization !== undefined && FETCHED_TYPES.has(auth.type.toLowerCase()))
+    call.host.conceal(authorization.replace(/^Bearer /, ''));
   return { headers, warnings: [] };
 }
 
