@@ -15,6 +15,19 @@ const COMMANDS: Readonly<
   },
   run: { summary: 'run a playbook file and show it, with no server needed', load: () => import('./commands/run.ts') },
   validate: { summary: 'check playbook files', load: () => import('./commands/validate.ts') },
+  simulate: {
+    summary: 'run a playbook dry: scripted tools, virtual time',
+    load: () => import('./commands/simulate.ts'),
+  },
+  test: { summary: 'run test files of playbooks', load: () => import('./commands/test.ts') },
+  explore: {
+    summary: 'look for steps, guards, joins and loops that cannot work',
+    load: () => import('./commands/explore.ts'),
+  },
+  replay: {
+    summary: 'decide a recorded log again with this version, and compare',
+    load: () => import('./commands/replay.ts'),
+  },
   server: { summary: 'the server', load: () => import('./commands/server.ts') },
   worker: { summary: 'a worker for a server', load: () => import('./commands/worker.ts') },
   gateway: { summary: 'the gate for browsers in front of a server', load: () => import('./commands/gateway.ts') },

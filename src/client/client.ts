@@ -75,6 +75,8 @@ export interface EventQuery {
   readonly step?: string;
   readonly command_id?: number;
   readonly order?: 'asc' | 'desc';
+  /** With the columns that only the engine needs. */
+  readonly fields?: 'all';
 }
 
 export interface ExecutionQuery {

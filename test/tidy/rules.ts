@@ -156,9 +156,21 @@ const LAYERS: readonly Rule[] = [
       'src/worker/main.ts',
       'src/worker/metrics-server.ts',
       'src/tools/registry.ts',
+      'src/simulate/',
       ...COMMON,
     ],
     'src/cli starts processes or speaks HTTP; it reaches for no actor and no store.',
+  ),
+  layer(
+    'src/gui/',
+    ['machines/playbook/tool-fields.ts'],
+    'src/gui runs in a browser and speaks HTTP: of the server it may know the table of tool fields, nothing else.',
+  ),
+  wall(
+    'src/',
+    ['src/gui/'],
+    'Outside of src/gui only src/api, src/host and the generators know that it is built, and nothing knows its pages.',
+    [],
   ),
   layer(
     'src/gateway/',
