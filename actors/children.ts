@@ -62,6 +62,8 @@ export class Children {
     if (child === null || (child.status === 'running' && !isOverdue)) return false;
     const command = await store.command(waiting.commandId);
     if (command === null || command.parkedOn !== waiting.childExecutionId) return false;
+    // Another process may have parked it: a parent that has not heard of it would refuse the delivery for ever.
+    this.#parts.supervisor.refresh(waiting.executionId, command.latestEventId);
     const parent = await this.#parts.supervisor.actor(waiting.executionId);
     const returnStep = parent === null ? null : returnStepOf(parent, command);
     const returned = child.status === 'completed' ? await this.#returned(child, returnStep) : null;

@@ -71,8 +71,10 @@ interface Queued {
   tries: number;
   /** How often a stored result was fetched for it. */
   fetches: number;
-  /** Goes in a flush of its own. */
+  /** Its execution goes in a flush of its own. */
   isAlone: boolean;
+  /** It goes in a flush of its own, without the other jobs of its execution. */
+  isSolo: boolean;
   /** Was answered; it is not tried again. */
   isSettled: boolean;
 }
@@ -125,8 +127,8 @@ export class Flusher {
   readonly #mailbox = new Map<number, number>();
   #underWay = 0;
   #isScheduled = false;
-  /** Hints were passed over because their execution was in another flush. */
-  #hasSkipped = false;
+  /** Executions in a flush whose hints were passed over meanwhile, and for whom. */
+  readonly #skipped = new Map<number, Set<Claimant>>();
   #isStopped = false;
   readonly #idle: (() => void)[] = [];
 
@@ -154,6 +156,7 @@ export class Flusher {
         tries: 0,
         fetches: 0,
         isAlone: false,
+        isSolo: false,
         isSettled: false,
       });
       this.#schedule();
@@ -207,7 +210,7 @@ export class Flusher {
       const fits =
         first === undefined ||
         (!queued.isAlone && !first.isAlone) ||
-        (first.isAlone && first.job.executionId === executionId);
+        (first.isAlone && !first.isSolo && !queued.isSolo && first.job.executionId === executionId);
       if (batch.length < this.#parts.maxTurns && fits && !passed.has(executionId) && !this.#busy.has(executionId)) {
         batch.push(queued);
       } else {
@@ -388,12 +391,14 @@ export class Flusher {
   ): readonly { readonly claimant: Claimant; readonly hint: CommandHint }[] {
     const { board } = this.#parts;
     const taken: { claimant: Claimant; hint: CommandHint }[] = [];
+    const skipped: CommandHint[] = [];
     for (const claimant of served) {
       for (const hint of board.take(claimant)) {
         if (this.#busy.has(hint.executionId) && !held.has(hint.executionId)) {
-          // Skipped, not waited for; it is served again when the flush that holds it is through.
-          queueMicrotask(() => board.post(hint));
-          this.#hasSkipped = true;
+          // Skipped, not waited for; it is served again when the flush that holds it is through, and not before: two
+          // claimants that are served in turn would keep everything else of this process from running.
+          skipped.push(hint);
+          this.#skipped.set(hint.executionId, (this.#skipped.get(hint.executionId) ?? new Set()).add(claimant));
           continue;
         }
         this.#busy.add(hint.executionId);
@@ -402,6 +407,7 @@ export class Flusher {
         taken.push({ claimant, hint });
       }
     }
+    for (const hint of skipped) board.post(hint);
     return taken;
   }
 
@@ -592,7 +598,8 @@ export class Flusher {
     const again: Queued[] = [];
     for (const queued of open) {
       queued.tries += 1;
-      const isOver = isRefusal ? executions.size === 1 : queued.tries >= (isConflict ? TRIES_MAX : DEFECT_TRIES);
+      // Jobs of one execution share a flush as well; by itself it shows whose write was refused.
+      const isOver = isRefusal ? open.length === 1 : queued.tries >= (isConflict ? TRIES_MAX : DEFECT_TRIES);
       // A refused write (a constraint, a bad value) is one execution's; alone, it shows whose.
       if (!isConflict && !isRefusal && executions.size === 1 && isOver) {
         log.error('a flush was refused by the database', {
@@ -606,6 +613,7 @@ export class Flusher {
         this.#settle(queued, () => queued.reject(error));
       } else {
         queued.isAlone = !isConflict;
+        queued.isSolo = isRefusal && executions.size === 1;
         again.push(queued);
       }
     }
@@ -613,10 +621,21 @@ export class Flusher {
   }
 
   #release(held: ReadonlySet<number>): void {
-    for (const executionId of held) this.#busy.delete(executionId);
-    if (!this.#hasSkipped) return;
-    this.#hasSkipped = false;
-    for (const claimant of this.#parts.board.takeServable()) this.serve(claimant);
+    const { board } = this.#parts;
+    let hasSkipped = false;
+    for (const executionId of held) {
+      this.#busy.delete(executionId);
+      const claimants = this.#skipped.get(executionId);
+      if (claimants === undefined) continue;
+      hasSkipped = true;
+      this.#skipped.delete(executionId);
+      // Who was passed over may be on the way back to the board.
+      for (const claimant of claimants) {
+        board.leave(claimant);
+        if (!claimant.isClosed) this.serve(claimant);
+      }
+    }
+    if (hasSkipped) for (const claimant of board.takeServable()) this.serve(claimant);
   }
 
   #settle(queued: Queued, answer: () => void): void {

@@ -29,7 +29,9 @@ export function grantCommand(
   policy: ClaimPolicy,
 ): Granting {
   const claimable = { ...row, retryAt: retryWaitOf(row)?.at ?? null };
-  const verdict = arbitrateClaim(claimable, actor.row.status, claimant, holder, instantOf(actor.at), policy);
+  // A turn of this very flush may have ended the run; the row follows at the end of the flush.
+  const status = actor.state.snapshot.status === 'done' ? 'ended' : actor.row.status;
+  const verdict = arbitrateClaim(claimable, status, claimant, holder, instantOf(actor.at), policy);
   if (verdict.decision === 'refuse') return { decision: 'refuse', refusal: verdict };
   if (verdict.decision === 'exhausted') {
     failExhausted(actor, row);

@@ -6,12 +6,23 @@ import { type AuditStore, createAdminService } from './admin-service.ts';
 import type { CurrentCaller } from './audit.ts';
 import { type AutoResumeMode, type AutoResumeStore, resumeAfterRestart } from './auto-resume.ts';
 import type { RunningEngine } from './engine.ts';
+import { DomainError } from './errors.ts';
 import { explainExecution } from './explain.ts';
 import { Housekeeper, type HousekeepingStore, type Kept } from './housekeeping.ts';
 import type { InvariantStore } from './invariants.ts';
 import { createKeyService, type SealedStore } from './key-rotation.ts';
 import { type Lease, type LeaseStore, Leases, type ServerCard } from './lease.ts';
-import type { Bus, Clock, Ids, Log, Meter, Store, Tracer } from './ports.ts';
+import {
+  type Bus,
+  type Clock,
+  type Ids,
+  type Log,
+  type Meter,
+  StaleError,
+  type Store,
+  type Tracer,
+  UnavailableError,
+} from './ports.ts';
 import { Reaper, type ReaperSettings, type SweepStore } from './reaper.ts';
 import { type Healer, Reconciler, type ReconcileStore } from './reconcile.ts';
 import type { AdminService, Explanation, ReadService, WorkerService } from './services.ts';
@@ -80,6 +91,7 @@ export interface Upkeep {
 }
 
 const SWEEP = 'command_reaper.sweep';
+const RESUME_AGAIN_MS = 2_000;
 
 export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upkeep {
   const { stores, engine, reads, workers, clock, bus, log, meter, ids, caller } = parts;
@@ -131,6 +143,32 @@ export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upke
   });
   let resuming: Promise<unknown> = Promise.resolve();
 
+  /** A database that is away for a moment must not decide what becomes of interrupted runs; what was done is found done. */
+  async function resume(): Promise<void> {
+    for (;;) {
+      try {
+        await resumeAfterRestart(startedAt, {
+          store: stores.interrupted,
+          executions: engine.executions,
+          heads: stores.engine,
+          workers,
+          leases,
+          clock,
+          log,
+          meter,
+          ...settings.autoResume,
+          pause: (ms) => pause(ms, stopping.signal),
+        });
+        return;
+      } catch (error) {
+        const passes = error instanceof UnavailableError || error instanceof StaleError || error instanceof DomainError;
+        if (stopping.signal.aborted || !passes) throw error;
+        log.warn('Interrupted runs will be looked at again', { error: String(error) });
+        await pause(RESUME_AGAIN_MS, stopping.signal);
+      }
+    }
+  }
+
   return {
     leases,
     admin: createAdminService({
@@ -157,18 +195,7 @@ export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upke
       housekeeper.start();
       reaper.start();
       reconciler.start();
-      resuming = resumeAfterRestart(startedAt, {
-        store: stores.interrupted,
-        executions: engine.executions,
-        heads: stores.engine,
-        workers,
-        leases,
-        clock,
-        log,
-        meter,
-        ...settings.autoResume,
-        pause: (ms) => pause(ms, stopping.signal),
-      }).catch((error: unknown) => {
+      resuming = resume().catch((error: unknown) => {
         if (!stopping.signal.aborted) log.error('Interrupted runs could not be looked at', { error: String(error) });
       });
     },

@@ -3,14 +3,15 @@
  * (workers, sweeps, reconciliation, jobs). Every statement happens at one instant of virtual time; leases are proved in
  * the commit itself. Whoever watches hears of each commit with the rows as they were before it.
  */
-import { type MemoryKeychain, createMemoryKeychain } from '../../actors/memory/memory-keychain.ts';
+
+import type { AutoResumeStore } from '../../actors/auto-resume.ts';
+import { type Fence, LeaseLostError } from '../../actors/lease.ts';
+import { createMemoryKeychain, type MemoryKeychain } from '../../actors/memory/memory-keychain.ts';
 import { createMemoryLeases, type MemoryLeases } from '../../actors/memory/memory-leases.ts';
 import { createMemoryStore, type MemoryStore } from '../../actors/memory/memory-store.ts';
-import { type Fence, LeaseLostError } from '../../actors/lease.ts';
 import type { BatchRow, Clock, CommandRow, ExecutionRow, Flush } from '../../actors/ports.ts';
 import type { SweepStore, SweptRow } from '../../actors/reaper.ts';
 import type { ReconcileStore } from '../../actors/reconcile.ts';
-import type { AutoResumeStore } from '../../actors/auto-resume.ts';
 import type { Registration, WorkerRow } from '../../actors/services.ts';
 import type { RuntimeStore } from '../../actors/worker-service.ts';
 import { TERMINAL_TYPES } from '../../machines/events.ts';
@@ -74,8 +75,7 @@ export function createSimulatedDatabase(clock: Clock): Database {
     runtime: {
       async save(registration: Registration, runtimeId) {
         const old = workers.get(registration.name);
-        const restarted =
-          old !== undefined && registration.instance !== null && old.instance !== registration.instance;
+        const restarted = old !== undefined && registration.instance !== null && old.instance !== registration.instance;
         const now = nowText();
         const row: WorkerRow = {
           ...registration,
@@ -182,7 +182,9 @@ export function createSimulatedDatabase(clock: Clock): Database {
           const next = store.log(row.executionId)[row.handledThrough];
           return next !== undefined && Date.parse(next.at) < now - 5_000;
         });
-        const ended = running.filter((row) => store.log(row.executionId).some((event) => TERMINAL_TYPES.has(event.type)));
+        const ended = running.filter((row) =>
+          store.log(row.executionId).some((event) => TERMINAL_TYPES.has(event.type)),
+        );
         const status = new Map(store.executions().map((row) => [row.executionId, row.status]));
         const parked = open().filter(
           (row) =>

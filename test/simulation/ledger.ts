@@ -20,12 +20,22 @@ export class Ledger {
   readonly batches = new Map<string, { readonly executionId: number; readonly receipt: BatchReceipt }[]>();
   /** Events that were acknowledged one by one. */
   readonly events: { readonly executionId: number; readonly eventId: number }[] = [];
-  readonly dryRuns: { readonly ids: readonly number[]; readonly minutes: number; readonly from: number; readonly to: number }[] = [];
-  readonly reads: { readonly name: string; readonly cacheKey: string; readonly status: string; readonly data: unknown }[] = [];
+  readonly dryRuns: {
+    readonly ids: readonly number[];
+    readonly minutes: number;
+    readonly from: number;
+    readonly to: number;
+  }[] = [];
+  readonly reads: {
+    readonly name: string;
+    readonly cacheKey: string;
+    readonly status: string;
+    readonly data: unknown;
+  }[] = [];
   /** Reads that were asked for, by cache key, answered or not. */
   readonly asked = new Map<string, number>();
   /** Entries a client put in and was told so. */
   readonly kept = new Map<string, { readonly scope: string; readonly owner: number | null; readonly secret: string }>();
-  /** States of batches as readers saw them, in order. */
-  readonly seen = new Map<number, string[]>();
+  /** States of a batch as one reader saw them, in order. */
+  readonly seen: { readonly requestId: number; readonly states: readonly string[] }[] = [];
 }

@@ -71,7 +71,14 @@ export class Network {
     if (isSlow) this.#faults.fire('slow commit');
     if (life.skewMs !== 0) this.#faults.fire('server clock wrong', Math.abs(life.skewMs) > 1_000);
     const work = () => database.store.commit(flush);
-    return this.#ask(life, 'commit', work, 'commitRefused', 'commit refused', isSlow ? 300 + this.#chance.below(3_000) : 0);
+    return this.#ask(
+      life,
+      'commit',
+      work,
+      'commitRefused',
+      'commit refused',
+      isSlow ? 300 + this.#chance.below(3_000) : 0,
+    );
   }
 
   /** `extraMs` is null for what only reads or is repeated without harm. */
@@ -152,12 +159,16 @@ export class Network {
       const deliver = (): void => {
         const serving = to.serving;
         if (serving === null) {
-          kernel.after(this.#latency(), from, `${label} is refused`, () => close(() => reject(new NoAnswer('refused'))));
+          kernel.after(this.#latency(), from, `${label} is refused`, () =>
+            close(() => reject(new NoAnswer('refused'))),
+          );
           return;
         }
         leave.push(
           this.#onEnd(serving.life, () =>
-            kernel.after(this.#latency(), from, `${label} is cut short`, () => close(() => reject(new NoAnswer('reset')))),
+            kernel.after(this.#latency(), from, `${label} is cut short`, () =>
+              close(() => reject(new NoAnswer('reset'))),
+            ),
           ),
         );
         const abort = new AbortController();
@@ -205,7 +216,8 @@ export class Network {
         return () => this.#listeners.delete(entry);
       },
       // Total loss is noticed by some and not by others.
-      state: () => (this.#plan.rates.hintLost === 1_000 && this.#plan.seed % 2 === 0 && !this.#isHealed ? 'down' : 'ok'),
+      state: () =>
+        this.#plan.rates.hintLost === 1_000 && this.#plan.seed % 2 === 0 && !this.#isHealed ? 'down' : 'ok',
       close: async () => {
         for (const entry of own) this.#listeners.delete(entry);
       },

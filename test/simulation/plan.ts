@@ -2,8 +2,9 @@
  * What a seed stands for: the size of the world, its settings, how often each thing goes wrong, and a list of what is
  * done and what befalls whom, and when. All of it is drawn before anything runs, so that parts can be taken out of it.
  */
-import type { EngineSettings } from '../../actors/engine.ts';
+
 import type { AutoResumeMode } from '../../actors/auto-resume.ts';
+import type { EngineSettings } from '../../actors/engine.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { Chance } from '../support/arbitraries.ts';
 import { SETTINGS } from '../support/world.ts';
@@ -32,7 +33,13 @@ export type Deed =
   | { readonly kind: 'finalize'; readonly nth: number }
   | { readonly kind: 'byHand'; readonly nth: number }
   | { readonly kind: 'cleanup'; readonly minutes: number; readonly dryRun: boolean }
-  | { readonly kind: 'batch'; readonly nth: number; readonly key: string; readonly repeats: number; readonly end: boolean }
+  | {
+      readonly kind: 'batch';
+      readonly nth: number;
+      readonly key: string;
+      readonly repeats: number;
+      readonly end: boolean;
+    }
   | { readonly kind: 'sweep' }
   | { readonly kind: 'keep'; readonly scope: 'local' | 'shared' | 'global'; readonly nth: number; readonly ttl: number }
   | { readonly kind: 'look'; readonly nth: number; readonly renew: boolean }
@@ -127,7 +134,14 @@ export function drawPlan(seed: number): Plan {
   return {
     ...{ seed, servers, workers, playbooks, settings, pace, isCalm },
     rates: isCalm ? NO_RATES : drawRates(chance),
-    happenings: drawHappenings(chance, { executions, servers: servers.length, workers: workerCount, isCalm, pace, playbooks }),
+    happenings: drawHappenings(chance, {
+      executions,
+      servers: servers.length,
+      workers: workerCount,
+      isCalm,
+      pace,
+      playbooks,
+    }),
     onlyCore: chance.isOneIn(3),
   };
 }
@@ -173,7 +187,12 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
   const paths = Object.keys(sizes.playbooks);
   for (let count = 0; count < executions; count += 1) {
     const early = chance.below(Math.floor(pace.safetyMs / 2));
-    add('e', early, { kind: 'start', path: chance.pick(paths), key: `key-${count}`, repeats: chance.isOneIn(4) ? 2 : 1 });
+    add('e', early, {
+      kind: 'start',
+      path: chance.pick(paths),
+      key: `key-${count}`,
+      repeats: chance.isOneIn(4) ? 2 : 1,
+    });
   }
   const some = (most: number, deed: () => [prefix: string, Deed]) => {
     for (let count = chance.below(most + 1); count > 0; count -= 1) add(...spread(deed(), sometime()));
@@ -187,7 +206,10 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
   if (chance.isOneIn(2))
     some(5, () => {
       keys += chance.isOneIn(4) ? 0 : 1;
-      return ['w', { kind: 'batch', nth: nth(), key: `b${keys}`, repeats: 1 + chance.below(3), end: chance.isOneIn(6) }];
+      return [
+        'w',
+        { kind: 'batch', nth: nth(), key: `b${keys}`, repeats: 1 + chance.below(3), end: chance.isOneIn(6) },
+      ];
     });
   if (chance.isOneIn(3)) some(2, () => ['w', { kind: 'sweep' }]);
   if (chance.isOneIn(2)) {
@@ -203,13 +225,15 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
   const downMs = () => chance.pick([10, 1_000, 8_000]);
   if (chance.isOneIn(2)) some(3, () => ['f', { kind: 'killServer', who: server(), downMs: downMs() }]);
   if (chance.isOneIn(5)) some(1, () => ['f', { kind: 'stopServer', who: server(), downMs: downMs() }]);
-  if (chance.isOneIn(3)) some(2, () => ['f', { kind: 'pauseServer', who: server(), ms: chance.pick([500, 4_000, 25_000]) }]);
+  if (chance.isOneIn(3))
+    some(2, () => ['f', { kind: 'pauseServer', who: server(), ms: chance.pick([500, 4_000, 25_000]) }]);
   if (chance.isOneIn(4)) some(2, () => ['f', { kind: 'cutDatabase', who: server(), ms: chance.pick([300, 6_000]) }]);
   if (workers === 0) return list;
   const worker = () => chance.below(workers);
   if (chance.isOneIn(2)) some(3, () => ['f', { kind: 'killWorker', who: worker(), downMs: downMs() }]);
   if (chance.isOneIn(5)) some(1, () => ['f', { kind: 'drainWorker', who: worker(), downMs: downMs() }]);
-  if (chance.isOneIn(2)) some(3, () => ['f', { kind: 'pauseWorker', who: worker(), ms: chance.pick([500, 5_000, 12_000]) }]);
+  if (chance.isOneIn(2))
+    some(3, () => ['f', { kind: 'pauseWorker', who: worker(), ms: chance.pick([500, 5_000, 12_000]) }]);
   if (chance.isOneIn(3)) some(2, () => ['f', { kind: 'cutWorker', who: worker(), ms: chance.pick([500, 7_000]) }]);
   return list;
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { OPEN_CALLER } from '../../actors/audit.ts';
-import { createBatches, type Batches } from '../../actors/batches.ts';
+import { type Batches, createBatches } from '../../actors/batches.ts';
 import { createEngine, type RunningEngine } from '../../actors/engine.ts';
 import { createKeychainPreparation } from '../../actors/keychain-preparation.ts';
 import { createKeychainService } from '../../actors/keychain-service.ts';
@@ -63,7 +63,10 @@ export function createServer(parts: ServerParts): Server {
     },
   };
   const store = remote(database.store, 'store');
-  const wired = { ...storeOf(store), commit: (flush: Parameters<typeof store.commit>[0]) => network.commit(life, database, flush) };
+  const wired = {
+    ...storeOf(store),
+    commit: (flush: Parameters<typeof store.commit>[0]) => network.commit(life, database, flush),
+  };
   const ids = createIds(parts.takeBlock, ask);
   const bus: Bus = network.connect(life);
   const workers = new Workers({
@@ -105,7 +108,15 @@ export function createServer(parts: ServerParts): Server {
   });
   const batches = createBatches(
     {
-      ...{ store: wired, batches: remote(database.store.batches, 'batches'), flusher: engine.flusher, ids, clock, bus, log },
+      ...{
+        store: wired,
+        batches: remote(database.store.batches, 'batches'),
+        flusher: engine.flusher,
+        ids,
+        clock,
+        bus,
+        log,
+      },
       ...{ meter, holder, seen: (name: string) => workers.seen(name), jobs: createJobs(queue, ask) },
     },
     { enqueueTimeoutSeconds: 3, queueMax: 6, workers: 2, processingTimeoutSeconds: pace.batchSeconds, pollSeconds: 1 },
@@ -189,7 +200,11 @@ function storeOf<T extends object>(target: T): T {
 }
 
 /** The same object, each of whose functions is a question over the network. */
-function wire<T extends object>(target: T, label: string, ask: <R>(label: string, work: () => Promise<R>) => Promise<R>): T {
+function wire<T extends object>(
+  target: T,
+  label: string,
+  ask: <R>(label: string, work: () => Promise<R>) => Promise<R>,
+): T {
   const asked = new Map<PropertyKey, unknown>();
   return new Proxy(target, {
     get(object, key) {
@@ -205,7 +220,10 @@ function wire<T extends object>(target: T, label: string, ask: <R>(label: string
   });
 }
 
-function createIds(takeBlock: (size: number) => number, ask: <R>(label: string, work: () => Promise<R>) => Promise<R>): Ids {
+function createIds(
+  takeBlock: (size: number) => number,
+  ask: <R>(label: string, work: () => Promise<R>) => Promise<R>,
+): Ids {
   let next = 0;
   let end = 0;
   return {

@@ -4,7 +4,15 @@
  * older ways: single events, or batches.
  */
 import { DomainError } from '../../actors/errors.ts';
-import type { BatchReceipt, EventInput, ExchangeReceipt, GrantedCommand, Registration, Report, ReportedOutcome } from '../../actors/services.ts';
+import type {
+  BatchReceipt,
+  EventInput,
+  ExchangeReceipt,
+  GrantedCommand,
+  Registration,
+  Report,
+  ReportedOutcome,
+} from '../../actors/services.ts';
 import { isMap, type JsonMap } from '../../machines/json.ts';
 import { Chance } from '../support/arbitraries.ts';
 import type { FaultBook } from './faults.ts';
@@ -21,7 +29,7 @@ export interface WorkerParts {
   readonly capacity: number;
   readonly kernel: Kernel;
   readonly network: Network;
-  readonly servers: readonly Address<Server>[];
+  readonly servers: () => readonly Address<Server>[];
   readonly plan: Plan;
   readonly ledger: Ledger;
   readonly faults: FaultBook;
@@ -53,6 +61,7 @@ export class SimulatedWorker {
   readonly #sent: Report[] = [];
   #claims = 0;
   #isDraining = false;
+  #hasLeft = false;
   #isRegistered = false;
   #wake: () => void = () => {};
 
@@ -73,6 +82,7 @@ export class SimulatedWorker {
   async drain(): Promise<void> {
     this.#isDraining = true;
     while (this.#held.size > 0 || this.#due.size > 0) await this.#rest(REST_MS);
+    this.#hasLeft = true;
     await this.#request('deregister', (server) => server.workers.deregister(this.name, 'worker_pool')).catch(() => {});
   }
 
@@ -85,7 +95,15 @@ export class SimulatedWorker {
   async #register(): Promise<void> {
     const { capacity, instance, plan } = this.#parts;
     const registration: Registration = {
-      ...{ name: this.name, kind: 'worker_pool', runtime: null, uri: null, status: 'ready', capacity, pools: ['shared'] },
+      ...{
+        name: this.name,
+        kind: 'worker_pool',
+        runtime: null,
+        uri: null,
+        status: 'ready',
+        capacity,
+        pools: ['shared'],
+      },
       ...{ toolKinds: [], labels: {}, instance, pid: null, hostname: null, meta: {}, version: null },
       heartbeatSeconds: plan.pace.heartbeatSeconds,
       offlineAfterSeconds: plan.pace.offlineSeconds,
@@ -224,7 +242,9 @@ export class SimulatedWorker {
     const { plan, kernel, life, isHealed, faults } = this.#parts;
     const script = new Chance(plan.seed ^ hashOf(`${grant.row.executionId % 97}:${grant.row.commandKey}`));
     const isSlow = !isHealed() && this.#chance.below(1_000) < plan.pace.slowTools;
-    await this.#rest(isSlow ? this.#chance.pick([3_000, 9_000, 30_000]) : 5 + this.#chance.below(isHealed() ? 60 : 400));
+    await this.#rest(
+      isSlow ? this.#chance.pick([3_000, 9_000, 30_000]) : 5 + this.#chance.below(isHealed() ? 60 : 400),
+    );
     const config = grant.toolConfig;
     if (life.skewMs !== 0) faults.fire('worker clock wrong');
     const common = {
@@ -234,16 +254,27 @@ export class SimulatedWorker {
     };
     if (isMap(config) && config['kind'] === 'playbook') return { ...common, ...(await this.#child(grant, config)) };
     if (grant.row.attempt === 1 && script.isOneIn(14)) {
-      return { ...common, outcome: 'parked', resume: { afterSeconds: 1 + script.below(3), timeoutSeconds: 60, state: { at: 2 } } };
+      return {
+        ...common,
+        outcome: 'parked',
+        resume: { afterSeconds: 1 + script.below(3), timeoutSeconds: 60, state: { at: 2 } },
+      };
     }
     if (script.isOneIn(8)) {
-      return { ...common, outcome: 'error', error: { kind: 'k', code: 'E', message: 'm', retryable: script.isOneIn(2) } };
+      return {
+        ...common,
+        outcome: 'error',
+        error: { kind: 'k', code: 'E', message: 'm', retryable: script.isOneIn(2) },
+      };
     }
     const data = script.isOneIn(6) ? { text: 'x'.repeat(100), n: script.below(3) } : script.below(3);
     return { ...common, outcome: 'ok', data };
   }
 
-  async #child(grant: GrantedCommand, config: JsonMap): Promise<Pick<ReportedOutcome, 'outcome' | 'data' | 'error' | 'childExecutionId'>> {
+  async #child(
+    grant: GrantedCommand,
+    config: JsonMap,
+  ): Promise<Pick<ReportedOutcome, 'outcome' | 'data' | 'error' | 'childExecutionId'>> {
     const { executionId, commandId, eventId } = grant.row;
     for (;;) {
       try {
@@ -295,7 +326,12 @@ export class SimulatedWorker {
       return;
     }
     const isOk = outcome.outcome === 'ok';
-    const types = ['command.started', isOk ? 'call.done' : 'call.error', 'step.exit', isOk ? 'command.completed' : 'command.failed'];
+    const types = [
+      'command.started',
+      isOk ? 'call.done' : 'call.error',
+      'step.exit',
+      isOk ? 'command.completed' : 'command.failed',
+    ];
     const events = types
       .filter((type) => type !== 'step.exit' || row.iterationIndex === null)
       .map((type, index) => this.#eventOf(grant, type, outcome, `${report.reportId}:${index}`));
@@ -318,9 +354,18 @@ export class SimulatedWorker {
     this.#due.delete(report.reportId);
   }
 
-  #eventOf({ row }: GrantedCommand, type: string, outcome: ReportedOutcome, reportId: string): Omit<EventInput, 'executionId'> {
+  #eventOf(
+    { row }: GrantedCommand,
+    type: string,
+    outcome: ReportedOutcome,
+    reportId: string,
+  ): Omit<EventInput, 'executionId'> {
     const payload: JsonMap =
-      type === 'call.done' ? { result: outcome.data ?? null } : type === 'call.error' ? { error: outcome.error ?? {} } : {};
+      type === 'call.done'
+        ? { result: outcome.data ?? null }
+        : type === 'call.error'
+          ? { error: outcome.error ?? {} }
+          : {};
     const { commandId, attempt, stepName } = row;
     return {
       ...{ type, step: stepName, payload, meta: {}, workerId: this.name, status: null, reportId, commandId, attempt },
@@ -331,7 +376,7 @@ export class SimulatedWorker {
   async #refused(error: unknown): Promise<void> {
     mustBeRefusal(error);
     if (error instanceof DomainError && (error.code === 'unknown_worker' || error.code === 'worker_restarted')) {
-      if (this.#isDraining) return this.#rest(REST_MS);
+      if (this.#hasLeft) return this.#rest(REST_MS);
       if (this.#isRegistered) {
         this.#isRegistered = false;
         await this.#register();
@@ -342,7 +387,7 @@ export class SimulatedWorker {
 
   #request<T>(label: string, call: (server: Server, signal: AbortSignal) => Promise<T>): Promise<T> {
     const { network, life, servers } = this.#parts;
-    return network.request(life, this.#chance.pick(servers), label, call, TIMEOUT_MS);
+    return network.request(life, this.#chance.pick(servers()), label, call, TIMEOUT_MS);
   }
 
   #rest(ms: number): Promise<void> {
