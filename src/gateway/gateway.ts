@@ -102,7 +102,7 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
       if (path === '/auth/error') return sendText(exchange, 400, 'The login did not succeed. Go back and try again.');
       if (path === '/auth/login')
         return login === null ? redirect(exchange, 302, '/ui/') : login.begin(exchange, target.query);
-      if (path === '/auth/callback' && login !== null) return login.finish(exchange, target.query);
+      if (path === '/auth/callback' && method === 'GET' && login !== null) return login.finish(exchange, target.query);
       if (path === '/ui' || path.startsWith('/ui/')) return page(exchange, target);
     }
     if (method === 'POST') {

@@ -5,10 +5,14 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { type Config, ConfigError } from '../config.ts';
 import type { Log } from '../log.ts';
-import { createCookies } from './cookies.ts';
+import { type Cookies, createCookies } from './cookies.ts';
 import { createGateway } from './gateway.ts';
-import { createOrigins } from './origins.ts';
-import { createDevSessions } from './session.ts';
+import type { Login } from './login.ts';
+import { createOidcLogin } from './oidc/login.ts';
+import { readRoleMap } from './oidc/roles.ts';
+import { createOrigins, type Origins } from './origins.ts';
+import { createDevSessions, createStoredSessions, type Sessions } from './session.ts';
+import { createSessionStore } from './session-store.ts';
 import { createUpstream } from './upstream.ts';
 
 export type GatewayConfig = Pick<
@@ -66,15 +70,12 @@ export async function startGateway(config: GatewayConfig, log: Log): Promise<Run
     timeoutMs: TIMEOUT_MS,
   });
   const publicUrl = config.gatewayPublicUrl ?? url;
+  const origins = createOrigins(config.gatewayOrigins, publicUrl);
+  const cookies = createCookies(publicUrl);
+  const people =
+    config.gatewayAuth === 'dev' ? localPeople() : knownPeople(config, { origins, cookies, log, publicUrl });
   const handle = createGateway(
-    {
-      upstream,
-      sessions: createDevSessions(randomBytes(32).toString('base64url')),
-      origins: createOrigins(config.gatewayOrigins, publicUrl),
-      cookies: createCookies(publicUrl),
-      login: null,
-      log,
-    },
+    { upstream, origins, cookies, log, sessions: people.sessions, login: people.login },
     {
       publicUrl,
       proxyPrefixes: config.gatewayProxyPrefixes,
@@ -93,6 +94,7 @@ export async function startGateway(config: GatewayConfig, log: Log): Promise<Run
       server.closeAllConnections();
       await closed;
       await upstream.close();
+      await people.close();
     },
   };
 }
@@ -113,10 +115,72 @@ function refuseUnsafe(config: GatewayConfig, publicUrl: string): void {
   if (config.gatewayAuth === 'dev' && !isLocal) {
     problems.push('SVC_GATEWAY_AUTH=dev makes everyone an admin: it works on loopback only');
   }
-  if (config.gatewayAuth === 'oidc') {
-    problems.push('SVC_GATEWAY_AUTH=oidc is not in this version yet; only dev is');
-  }
+  if (config.gatewayAuth === 'oidc') problems.push(...problemsOfOidc(config));
   if (problems.length > 0) throw new ConfigError(problems);
+}
+
+function problemsOfOidc(config: GatewayConfig): readonly string[] {
+  const problems: string[] = [];
+  const needed = {
+    SVC_OIDC_ISSUER: config.oidcIssuer,
+    SVC_OIDC_CLIENT_ID: config.oidcClientId,
+    SVC_INTERNAL_TOKEN: config.internalToken,
+    GATEWAY_PUBLIC_URL: config.gatewayPublicUrl,
+  };
+  for (const [name, value] of Object.entries(needed)) {
+    if (value === null) problems.push(`${name} must be set for SVC_GATEWAY_AUTH=oidc`);
+  }
+  const addresses = { SVC_OIDC_ISSUER: config.oidcIssuer, GATEWAY_PUBLIC_URL: config.gatewayPublicUrl };
+  for (const [name, value] of Object.entries(addresses)) {
+    if (value === null || !URL.canParse(value)) continue;
+    const { protocol, hostname } = new URL(value);
+    if (protocol !== 'https:' && !isLoopback(hostname)) problems.push(`${name} must start with https://`);
+  }
+  try {
+    readRoleMap(config.oidcRoleMap);
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+  }
+  return problems;
+}
+
+interface People {
+  readonly sessions: Sessions;
+  readonly login: Login | null;
+  close(): Promise<void>;
+}
+
+function localPeople(): People {
+  return { sessions: createDevSessions(randomBytes(32).toString('base64url')), login: null, close: async () => {} };
+}
+
+function knownPeople(
+  config: GatewayConfig,
+  world: { readonly origins: Origins; readonly cookies: Cookies; readonly log: Log; readonly publicUrl: string },
+): People {
+  const { oidcIssuer: issuer, oidcClientId: clientId, internalToken } = config;
+  if (issuer === null || clientId === null || internalToken === null) throw new Error('refuseUnsafe lets none pass');
+  const now = () => Date.now();
+  const store = createSessionStore(config.gatewayUpstream, internalToken);
+  const login = createOidcLogin(
+    {
+      issuer,
+      clientId,
+      clientSecret: config.oidcClientSecret,
+      audience: config.oidcAudience ?? clientId,
+      scopes: config.oidcScopes,
+      redirectUrl: config.oidcRedirectUrl ?? `${world.publicUrl}/auth/callback`,
+      publicUrl: world.publicUrl,
+      roles: {
+        claim: config.oidcRolesClaim,
+        map: readRoleMap(config.oidcRoleMap),
+        defaultRole: config.oidcDefaultRole,
+      },
+      secret: internalToken,
+    },
+    { ...world, store, now },
+  );
+  return { sessions: createStoredSessions(store, world.cookies.session, now), login, close: () => store.close() };
 }
 
 /** On loopback only names of this machine are answered, which defeats DNS rebinding (api 8.7). */
