@@ -1,4 +1,5 @@
 /** Who is asked and for what: the `Host` (api 8.7), the path (1.1) and the `Origin` (1.11) of a request. */
+import type { IncomingHttpHeaders } from 'node:http';
 
 const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::\d{1,5})?$/i;
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -31,12 +32,36 @@ export function originCheck(allowed: readonly string[]): (origin: string) => boo
   return (origin) => any || exact.has(origin) || (loopback && LOOPBACK_ORIGIN.test(origin));
 }
 
+/**
+ * Whether a browser may have been led to send this changing request by a page of a foreign origin. A JSON body cannot come
+ * that way without a preflight, which such a page does not pass; what has no body could (api 8.7). The browser's own word
+ * for the sender comes first: pages cannot write `Sec-Fetch-Site`.
+ */
+export function isForeignPage(
+  method: string,
+  headers: IncomingHttpHeaders,
+  isAllowed: (origin: string) => boolean,
+): boolean {
+  if (!CHANGING.has(method) || /^\s*application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) return false;
+  const site = headers['sec-fetch-site'];
+  if (site === 'same-origin' || site === 'none') return false;
+  const { origin } = headers;
+  if (origin === undefined) return site === 'cross-site';
+  return !isAllowed(origin) && origin.replace(/^https?:\/\//i, '').toLowerCase() !== headers.host?.toLowerCase();
+}
+
+const CHANGING = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
 const ODD = /[%\\]|\/\.\.?(?:\/|$)/;
+/** A proxy may name the whole address; the router leaves this out, so whoever looks at the path has to. */
+const AUTHORITY = /^https?:\/\/[^/?#]+/i;
 
 /** The path of a URL, decoded once; null when it is none the service may have (`.`, `..`, NUL, backslash, bad escapes). */
 export function readPath(url: string): string | null {
-  const end = url.search(/[?#;]/);
-  const path = end === -1 ? url : url.slice(0, end);
+  const target = url.startsWith('/') ? url : url.replace(AUTHORITY, '');
+  const end = target.search(/[?#]/);
+  const path = (end === -1 ? target : target.slice(0, end)) || '/';
+  if (!path.startsWith('/')) return null;
   if (!ODD.test(path)) return path;
   try {
     const decoded = decodeURIComponent(path);

@@ -19,7 +19,7 @@ import { RequestError } from '../errors.ts';
 import type { GuiFiles } from '../gui/build/built-gui.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Tracing } from '../telemetry/tracer.ts';
-import { hostCheck, originCheck, readPath, requestIds } from './address.ts';
+import { hostCheck, isForeignPage, originCheck, readPath, requestIds } from './address.ts';
 import { answerPreflight, isPreflight, setHeaders } from './browser-headers.ts';
 import { type Callers, createCallers } from './caller.ts';
 import { createClientErrorHandler } from './client-error.ts';
@@ -125,6 +125,9 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
       return done(new RequestError('misdirected_host', 'This server does not answer for that host name'));
     }
     if (isPreflight(request)) return answerPreflight(request, reply, isOriginAllowed);
+    if (isForeignPage(request.method, request.headers, isOriginAllowed)) {
+      return done(new RequestError('forbidden', 'Pages of this origin may not change anything here'));
+    }
     const url = request.raw.url ?? '/';
     if (url.length > URL_BYTES_MAX) {
       return done(new RequestError('payload_too_large', `The address is longer than ${URL_BYTES_MAX} bytes`));

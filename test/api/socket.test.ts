@@ -51,6 +51,17 @@ describe('raw requests', () => {
     expect(await exchange(port, request(`GET ${path}`))).toMatch(/^HTTP\/1\.1 404 [\s\S]*"code":"not_found"/);
   });
 
+  test('naming the whole address leads around neither the internal token nor the path check', async () => {
+    const { port } = await listen(fakeServices(), { config: { ...CONFIG, internalToken: 'inside' } });
+    const status = async (path: string) => (await exchange(port, request(`GET ${path}`))).split(' ')[1];
+    expect(await status('/api/admin/overview')).toBe('401');
+    expect(await status('http://localhost/api/admin/overview')).toBe('401');
+    expect(await status('HTTPS://other/api/%61dmin/overview')).toBe('401');
+    expect(await status('http://localhost/api/catalog/playbook/a/%2e%2e/b')).toBe('404');
+    expect(await status('/api/catalog/playbook/a;/%2e%2e/b')).toBe('404');
+    expect(await status('http://localhost/health')).toBe('200');
+  });
+
   test('an empty host is 421', async () => {
     const { port } = await listen();
     expect(await exchange(port, request('GET /health', ''))).toMatch(/^HTTP\/1\.1 421 /);

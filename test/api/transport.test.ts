@@ -164,6 +164,28 @@ describe('origins', () => {
     expect(answer.headers['access-control-allow-headers']).toContain('last-event-id');
   });
 
+  test.each([
+    [{ origin: 'https://evil.example' }],
+    [{ origin: 'null' }],
+    [{ origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }],
+    [{ 'sec-fetch-site': 'cross-site' }],
+  ])('a foreign page (%o) changes nothing with a request that needs no preflight', async (headers) => {
+    const answer = await ask(app, 'POST', '/api/executions/41007/cancel', { headers });
+    expect([answer.status, answer.json.code]).toEqual([403, 'forbidden']);
+  });
+
+  test.each([
+    [{}],
+    [{ origin: 'http://localhost:3000', 'sec-fetch-site': 'cross-site' }],
+    [{ origin: 'https://gui.example', 'sec-fetch-site': 'same-origin' }],
+    [{ origin: 'http://box.example:8082', host: 'box.example:8082' }],
+    [{ origin: 'https://evil.example', 'content-type': 'application/json' }],
+  ])('a client, an own page or a preflighted request (%o) is not taken for a foreign page', async (headers) => {
+    const open = testHost(fakeServices(), { config: { ...CONFIG, host: '0.0.0.0' } });
+    const answer = await ask(open.app, 'POST', '/api/executions/41007/cancel', { headers });
+    expect(answer.status).toBe(200);
+  });
+
   test('a list of origins and the star are honoured', async () => {
     const of = (corsAllowedOrigins: readonly string[], origin: string) =>
       ask(testHost(fakeServices(), { config: { ...CONFIG, corsAllowedOrigins } }).app, 'GET', '/health', {
