@@ -11,7 +11,7 @@ import { readSource } from './tidy/source.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FOLDERS = ['machines', 'actors', 'src', 'test', 'bench', 'migrations', 'docs', 'examples'];
-const CODE = /\.(ts|mjs|js)$/;
+const CODE = /\.(tsx?|mjs|js)$/;
 const PROSE = /\.(md|sql|ya?ml|json|html)$/;
 
 describe('each rule catches what it forbids', () => {
@@ -40,6 +40,11 @@ describe('each rule catches what it forbids', () => {
     ['src/tools/a.ts', "import { b } from '../worker/b.ts';", 'neither server nor worker'],
     ['src/client/a.ts', "import { b } from '../store/b.ts';", 'typed HTTP client'],
     ['src/cli/a.ts', "import { b } from '../store/b.ts';", 'no actor and no store'],
+    ['src/gui/pages/a.tsx', "import type { B } from '../../wire/b.ts';", 'speaks HTTP'],
+    ['src/gui/pages/a.tsx', "import { b } from '../../../machines/playbook/graph.ts';", 'speaks HTTP'],
+    ['src/host/a.ts', "import { b } from '../gui/core/b.ts';", 'no library'],
+    ['src/cli/a.ts', "import { b } from '../gui/build/b.ts';", 'no library'],
+    ['src/gui/pages/aPage.tsx', '', 'kebab case'],
     ['src/host/a.ts', "import { b } from '../store/b.ts';", 'one composition root'],
     ['src/host/a.ts', "import { b } from '../worker/b.ts';", 'composes the server only'],
     ['src/api/a.ts', "import { Pool } from 'pg';", 'pg is imported by'],
@@ -66,6 +71,8 @@ describe('each rule catches what it forbids', () => {
     ['src/wire/a.ts', "import type { B } from '../../actors/services.ts';"],
     ['src/a.ts', "export type { B } from './b.ts'; export const c = 1;"],
     ['src/host/services.ts', "import { b } from '../store/b.ts';"],
+    ['src/gui/pages/a.tsx', "import { b } from '../../../machines/playbook/tool-fields.ts'; const c = <p>#{b}</p>;"],
+    ['src/api/a.ts', "import type { B } from '../gui/build/built-gui.ts';"],
     ['src/cli/a.ts', "console.log('here');"],
   ])('%s may say %s', (file, text) => {
     expect(violations(readSource(file, text))).toEqual([]);

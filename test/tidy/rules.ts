@@ -166,12 +166,18 @@ const LAYERS: readonly Rule[] = [
     ['machines/playbook/tool-fields.ts'],
     'src/gui runs in a browser and speaks HTTP: of the server it may know the table of tool fields, nothing else.',
   ),
-  wall(
-    'src/',
-    ['src/gui/'],
-    'Outside of src/gui only src/api, src/host and the generators know that it is built, and nothing knows its pages.',
-    [],
-  ),
+  {
+    sentence: 'The GUI is pages, no library: only src/api and src/host import it, and only src/gui/build.',
+    broken: (source) =>
+      isProduct(source) && !source.file.startsWith('src/gui/')
+        ? importsWhere(
+            source,
+            (each) =>
+              each.target.startsWith('src/gui/') &&
+              !(/^src\/(api|host)\//.test(source.file) && each.target.startsWith('src/gui/build/')),
+          )
+        : [],
+  },
   layer(
     'src/gateway/',
     ['src/client/', 'src/config', 'src/log.ts'],
@@ -353,7 +359,7 @@ const EVERYWHERE: readonly Rule[] = [
       const name = source.file.split('/').at(-1) ?? '';
       const bad =
         !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/.test(name) || /(^|-)(utils?|helpers?|common|managers?)\b/.test(name);
-      return /\.(m?ts|mjs|js)$/.test(name) && bad ? [{ line: 1, what: name }] : [];
+      return /\.(m?tsx?|mjs|js)$/.test(name) && bad ? [{ line: 1, what: name }] : [];
     },
   },
 ];

@@ -4,7 +4,7 @@
  * mistaken for code.
  */
 import { dirname, join } from 'node:path';
-import { SyntaxKind } from 'typescript/unstable/ast';
+import { LanguageVariant, SyntaxKind } from 'typescript/unstable/ast';
 import { createScanner } from 'typescript/unstable/ast/scanner';
 
 export interface Token {
@@ -37,19 +37,25 @@ export interface Source {
 }
 
 export function readSource(file: string, text: string): Source {
-  const tokens = tokensOf(text);
+  const tokens = tokensOf(file, text);
   return { file, text, tokens, imports: importsOf(file, tokens) };
 }
 
-function tokensOf(text: string): Token[] {
-  const scanner = createScanner(true, undefined, text);
+function tokensOf(file: string, text: string): Token[] {
+  const scanner = createScanner(true, file.endsWith('.tsx') ? LanguageVariant.JSX : LanguageVariant.Standard, text);
   const lineOf = lineFinder(text);
   const tokens: Token[] = [];
   /** One entry for each `${` whose closing brace continues a template; the number counts braces inside it. */
   const templates: number[] = [];
   for (;;) {
+    const from = scanner.getTokenEnd();
     let kind = scanner.scan();
     if (kind === SyntaxKind.EndOfFile) return tokens;
+    if (scanner.getTokenText() === '') {
+      // Words between JSX tags are read as if they were code; at a lone `#` the scanner stands still.
+      scanner.resetTokenState(from + 1);
+      continue;
+    }
     if ((kind === SyntaxKind.SlashToken || kind === SyntaxKind.SlashEqualsToken) && startsExpression(tokens.at(-1))) {
       kind = scanner.reScanSlashToken();
     }
