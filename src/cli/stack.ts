@@ -14,6 +14,9 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
+/** Somebody else listens where this server was to listen. */
+export class PortTaken extends Unavailable {}
+
 /** Throws Unavailable with the remedy. `worker: false` starts the server alone. */
 export async function startStack(config: Config, log: Log, parts: { readonly worker: boolean }): Promise<Stack> {
   const running: { readonly name: string; stop(): Promise<void> }[] = [];
@@ -59,16 +62,33 @@ async function databaseOf(
   if (config.databaseUrl !== null) return { url: config.databaseUrl, stop: null };
   const { startEmbedded } = await import('../embedded/embedded-postgres.ts');
   const folder = resolve(config.dataDir);
-  mkdirSync(folder, { recursive: true });
-  const embedded = await startEmbedded(folder, log.child('database'));
-  return { url: embedded.url, stop: () => embedded.stop() };
+  try {
+    mkdirSync(folder, { recursive: true });
+    const embedded = await startEmbedded(folder, log.child('database'));
+    return { url: embedded.url, stop: () => embedded.stop() };
+  } catch (error) {
+    throw withoutTrace(error, folder);
+  }
+}
+
+/** The embedded database says what to do in its sentences; a stack trace around them would hide it. */
+function withoutTrace(error: unknown, folder: string): unknown {
+  if (!(error instanceof Error)) return error;
+  if ('syscall' in error && error.syscall === 'mkdir') {
+    return new Unavailable(
+      `the data directory ${folder} cannot be made (${error.message}); set SVC_DATA_DIR to a place this user may write`,
+      { cause: error },
+    );
+  }
+  const why = error.cause instanceof Error ? `: ${error.cause.message}` : '';
+  return new Unavailable(`${error.message}${why}`, { cause: error });
 }
 
 /** What went wrong in words a newcomer can act on; anything unforeseen stays as it is. */
 function remedied(error: unknown, config: Config): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   if (code === 'EADDRINUSE') {
-    return new Unavailable(
+    return new PortTaken(
       `port ${config.port} on ${config.host} is taken; set SVC_PORT to another one (0 takes a free one)`,
       { cause: error },
     );

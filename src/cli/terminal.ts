@@ -18,6 +18,7 @@ export type Colour = 'green' | 'red' | 'yellow' | 'cyan' | 'dim' | 'bold';
 
 /** The terminal of this process. */
 export function processTerminal(): Terminal {
+  leaveWithReader(process.stdout);
   const live = process.stderr.isTTY === true && process.env['TERM'] !== 'dumb' && process.env['CI'] === undefined;
   return {
     out: (text) => void process.stdout.write(text),
@@ -31,4 +32,19 @@ export function processTerminal(): Terminal {
     },
     style: (colour, text) => styleText(colour, text, { stream: process.stderr }),
   };
+}
+
+/**
+ * Whoever read the other end has seen enough (`callboard list | head`): that is an end, not a failure. A command that
+ * stops in order on SIGINT does so here too; `process.exit` would leave its database running.
+ */
+function leaveWithReader(stream: NodeJS.WriteStream): void {
+  let left = false;
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    if (left) return;
+    left = true;
+    if (process.listenerCount('SIGINT') === 0) process.exit();
+    process.emit('SIGINT');
+  });
 }

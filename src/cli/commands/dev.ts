@@ -12,10 +12,11 @@ import { freePort } from '../free-port.ts';
 import { readPlaybookFile } from '../playbook-file.ts';
 import { processLog } from '../process-log.ts';
 import { openRemote } from '../remote.ts';
-import { startStack } from '../stack.ts';
+import { PortTaken, type Stack, startStack } from '../stack.ts';
 import { aborted, stopSignal } from '../stop-signal.ts';
 
 const FURTHER_PORTS = 20;
+const START_TRIES = 3;
 
 export const command: Command = {
   usage: '[options]',
@@ -24,12 +25,12 @@ export const command: Command = {
   options: { 'no-examples': { type: 'boolean', help: 'do not register the examples' } },
   words: [0, 0],
   run: async (call) => {
-    const config = await withFreePort(readConfig(call.env), call);
-    const log = processLog(config, 'dev', process.stderr);
+    const settings = readConfig(call.env);
+    const log = processLog(settings, 'dev', process.stderr);
     const stop = stopSignal(() =>
       call.terminal.err('Stopping; running work may end. Press again to end it at once.\n'),
     );
-    const stack = await startStack(config, log, { worker: true });
+    const { stack, config } = await startSomewhere(settings, log, call);
     try {
       const examples = call.flags['no-examples'] ? [] : await registerExamples(stack.url, log);
       call.terminal.out(welcome(stack.url, config, examples));
@@ -42,9 +43,29 @@ export const command: Command = {
   },
 };
 
+/** Between finding a free port and listening on it another process may take it, for instance a second `npm start`. */
+async function startSomewhere(
+  settings: Config,
+  log: Log,
+  call: Call,
+): Promise<{ readonly stack: Stack; readonly config: Config }> {
+  for (let tries = 1; ; tries += 1) {
+    const config = await withFreePort(settings, call);
+    try {
+      return { stack: await startStack(config, log, { worker: true }), config };
+    } catch (error) {
+      if (portAsked(call) || tries === START_TRIES || !(error instanceof PortTaken)) throw error;
+    }
+  }
+}
+
+function portAsked(call: Call): boolean {
+  return (call.env['SVC_PORT'] ?? '') !== '';
+}
+
 /** Someone who asked for a port gets that port or an error; everyone else gets the next free one. */
 async function withFreePort(config: Config, call: Call): Promise<Config> {
-  if ((call.env['SVC_PORT'] ?? '') !== '' || config.port === 0) return config;
+  if (portAsked(call) || config.port === 0) return config;
   const port = await freePort(config.host, config.port, FURTHER_PORTS);
   if (port === null) {
     throw new Unavailable(
