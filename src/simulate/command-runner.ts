@@ -113,7 +113,7 @@ export class CommandRunner {
         now: () => timeline.elapsedMs,
         outsideSlot: <T>(wait: () => Promise<T>) => wait(),
         time: timeline,
-        rehearse: this.#rehearse(wire, stop, lose),
+        rehearse: this.#rehearse(wire, lose),
       };
       return await executeCommand(readCommand(wire, stored), deps, stop);
     } catch (error) {
@@ -123,21 +123,21 @@ export class CommandRunner {
     }
   }
 
-  #rehearse(wire: Command, stop: AbortSignal, lose: () => void): Rehearse {
+  #rehearse(wire: Command, lose: () => void): Rehearse {
     const { timeline, script, scriptedResult } = this.#parts;
     const scripted = scriptedResult(wire.catalog_id);
     const command = triedOf(wire);
     const waited = new Set<string>();
-    return async (task, tryNumber, rendered) => {
+    return async (task, tryNumber, rendered, signal) => {
       timeline.stir();
       if (scripted !== null) return { ok: true, data: scripted.result };
       const fate = script.fateOf(command, task, tryNumber, rendered, timeline.elapsedMs);
       if (fate === null) return null;
       const key = `${task.name}:${tryNumber}`;
-      if (!waited.has(key) && (fate.afterMs > 0 || fate.workerLost)) await timeline.pause(fate.afterMs, stop);
+      if (!waited.has(key) && (fate.afterMs > 0 || fate.workerLost)) await timeline.pause(fate.afterMs, signal);
       waited.add(key);
       if (fate.workerLost) lose();
-      stop.throwIfAborted();
+      signal.throwIfAborted();
       return fate.outcome;
     };
   }

@@ -89,17 +89,23 @@ export class SimulatedCatalog {
     };
   }
 
-  async #executable(query: DocumentQuery): Promise<SimulatedPlaybook> {
-    const { path, catalogId } = query;
+  /** What is asked of the library is only this, whatever else the start of an execution says. */
+  async #executable({ path, catalogId, version, resourceKind }: DocumentQuery): Promise<SimulatedPlaybook> {
     if (catalogId !== undefined) {
       const known = this.#known.get(catalogId);
       if (known !== undefined) return known;
     } else if (path !== undefined) {
       const scripted = this.#known.get(this.#scriptedIds.get(path) ?? 0);
       if (scripted !== undefined) return scripted;
-      if (path === this.root.entry.path && isVersionOf(this.root, query.version)) return this.root;
+      if (path === this.root.entry.path && isVersionOf(this.root, version)) return this.root;
     }
-    const key = JSON.stringify([path, catalogId, query.version, query.resourceKind]);
+    const query: DocumentQuery = {
+      ...(path === undefined ? {} : { path }),
+      ...(catalogId === undefined ? {} : { catalogId }),
+      ...(version === undefined ? {} : { version }),
+      ...(resourceKind === undefined ? {} : { resourceKind }),
+    };
+    const key = JSON.stringify(query);
     const known = this.#byQuery.get(key);
     if (known !== undefined) return known;
     const answer = await this.#library(query);

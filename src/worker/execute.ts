@@ -142,7 +142,7 @@ class CommandRun {
     const deps = this.#tryDeps();
     const rendered = await renderTask(task, deps);
     if ('ok' in rendered) return null;
-    if (deps.rehearse !== null && (await deps.rehearse(task, 1, rendered)) !== null) return null;
+    if (deps.rehearse !== null && (await deps.rehearse(task, 1, rendered, deps.signal)) !== null) return null;
     const call = childCallOf(task, 1, rendered, deps);
     const start = () => startChild(deps.client, call);
     const named = { kind: task.kind, task: task.name, number: 1 };

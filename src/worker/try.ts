@@ -46,7 +46,12 @@ export interface RenderedTask {
 }
 
 /** The outcome of a try without its tool or child, or null: it is done in the ordinary way. Asked twice, it answers alike. */
-export type Rehearse = (task: Task, tryNumber: number, rendered: RenderedTask) => Promise<ToolOutcome | null>;
+export type Rehearse = (
+  task: Task,
+  tryNumber: number,
+  rendered: RenderedTask,
+  signal: AbortSignal,
+) => Promise<ToolOutcome | null>;
 
 /** Kinds whose code also gets the names of the iteration as inputs (language 9.3). */
 const ITERATION_INPUT_KINDS: ReadonlySet<string> = new Set(['python', 'javascript']);
@@ -57,7 +62,7 @@ const LET_GO_MS = 5_000;
 export async function runTry(task: Task, tryNumber: number, deps: TryDeps): Promise<ToolOutcome> {
   const rendered = await renderTask(task, deps);
   if ('ok' in rendered) return rendered;
-  const rehearsed = deps.rehearse === null ? null : await deps.rehearse(task, tryNumber, rendered);
+  const rehearsed = deps.rehearse === null ? null : await deps.rehearse(task, tryNumber, rendered, deps.signal);
   if (rehearsed !== null) return rehearsed;
   if (task.kind === 'playbook') return runPlaybook(task, tryNumber, rendered, deps);
   const tool = deps.tools.get(task.kind);
