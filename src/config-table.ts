@@ -378,7 +378,13 @@ export const SETTINGS = {
     'Rows of each list in a report.',
   ),
   gatewayHost: setting('SVC_GATEWAY_HOST', text(), '127.0.0.1', 'gateway', 'Address the gateway listens on.'),
-  gatewayPort: setting('SVC_GATEWAY_PORT', whole(0, 65535), 8090, 'gateway', 'Port of the gateway; 0 takes a free one.'),
+  gatewayPort: setting(
+    'SVC_GATEWAY_PORT',
+    whole(0, 65535),
+    8090,
+    'gateway',
+    'Port of the gateway; 0 takes a free one.',
+  ),
   gatewayUpstream: setting(
     'SVC_GATEWAY_UPSTREAM',
     address('http', 'https'),
@@ -437,14 +443,9 @@ export const SETTINGS = {
     'Client secret; without it the gateway is a public client.',
     { secret: true },
   ),
-  oidcAudience: setting(
-    'SVC_OIDC_AUDIENCE',
-    optional(text()),
-    null,
-    'gateway',
-    'Audience that ID tokens must name.',
-    { shown: 'the client id' },
-  ),
+  oidcAudience: setting('SVC_OIDC_AUDIENCE', optional(text()), null, 'gateway', 'Audience that ID tokens must name.', {
+    shown: 'the client id',
+  }),
   oidcScopes: setting(
     'SVC_OIDC_SCOPES',
     text(/^[\x21-\x7e]+( [\x21-\x7e]+)*$/, 'be words with one blank between them'),

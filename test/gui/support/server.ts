@@ -10,7 +10,12 @@ const READY_MS = 60_000;
 
 export interface DevServer {
   readonly base: string;
-  call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Record<string, unknown>>;
   /** Starts a playbook and waits for its end; its number. */
   run(path: string, workload?: Record<string, unknown>, waitMs?: number): Promise<number>;
   stop(): Promise<void>;
@@ -46,10 +51,10 @@ export async function startDevServer(): Promise<DevServer> {
 }
 
 export function callsTo(base: string): Omit<DevServer, 'stop'> {
-  const call: DevServer['call'] = async (method, path, body) => {
+  const call: DevServer['call'] = async (method, path, body, headers = {}) => {
     const response = await fetch(`${base}${path}`, {
       method,
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const answer: unknown = await response.json();
