@@ -13,6 +13,7 @@ import type { Flusher } from './flush.ts';
 import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
 import type { Clock, CommandRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
+import { Recent } from './recent.ts';
 import { type Handling, handleKnown, handleReport, type Known, type ReportAnswer, UNKNOWN_REPORT } from './report.ts';
 import type {
   ClaimRequest,
@@ -56,6 +57,8 @@ const LOOKS_MAX = 8;
 const PASSES_MAX = 8;
 /** `heartbeat_at` of a held command is written at most this often. */
 const TOUCH_EVERY_MS = 10_000;
+/** Commands whose end another process wrote are never heard of again here. What is forgotten is asked of the store. */
+const HELD_MAX = 100_000;
 
 interface Held {
   readonly executionId: number;
@@ -67,7 +70,7 @@ interface Held {
 export class Commands implements CommandService {
   readonly #parts: CommandServiceParts;
   /** Grants of this process that are still open, by command. */
-  readonly #held = new Map<number, Held>();
+  readonly #held = new Recent<number, Held>({ countMax: HELD_MAX, sizeMax: HELD_MAX });
   readonly #unnamed: UnnamedGrants;
   /** Wakes the waiting calls of a worker. */
   readonly #polls = new Map<string, Set<() => void>>();
@@ -367,12 +370,9 @@ export class Commands implements CommandService {
   }
 
   #hold({ row }: GrantedCommand): void {
-    this.#held.set(row.commandId, {
-      executionId: row.executionId,
-      attempt: row.attempt,
-      workerId: row.workerId ?? '',
-      touchedAt: this.#parts.clock.now(),
-    });
+    const { executionId, attempt, workerId } = row;
+    const touchedAt = this.#parts.clock.now();
+    this.#held.put(row.commandId, { executionId, attempt, workerId: workerId ?? '', touchedAt }, 1);
   }
 
   // ---------------------------------------------------------------- holds
@@ -399,12 +399,11 @@ export class Commands implements CommandService {
       const reason = await this.#stopReason(worker, hold, row);
       if (reason !== null) stops.push({ ...hold, reason });
       else if (row !== null)
-        this.#held.set(hold.commandId, {
-          executionId: row.executionId,
-          attempt: hold.attempt,
-          workerId: worker,
-          touchedAt: 0,
-        });
+        this.#held.put(
+          hold.commandId,
+          { executionId: row.executionId, attempt: hold.attempt, workerId: worker, touchedAt: 0 },
+          1,
+        );
     }
     if (touches.length > 0) await store.touch(touches);
     return stops;

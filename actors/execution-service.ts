@@ -363,7 +363,8 @@ export class Executions implements ExecutionService {
     followers.add(onChange);
     return () => {
       followers.delete(onChange);
-      if (followers.size === 0) this.#followers.delete(executionId);
+      // Whoever leaves twice must not take along those who came in between.
+      if (followers.size === 0 && this.#followers.get(executionId) === followers) this.#followers.delete(executionId);
     };
   }
 
@@ -375,7 +376,11 @@ export class Executions implements ExecutionService {
   onCommitted(actor: ExecutionActor, writing: Writing): void {
     const { row } = actor;
     this.notify(row.executionId, row.lastEventId, row.status, row);
-    for (const child of writing.abandoned) void this.#abandon(child, row.executionId).catch(() => {});
+    for (const child of writing.abandoned)
+      this.#abandon(child, row.executionId).catch((error: unknown) => {
+        const who = { execution_id: child, parent_execution_id: row.executionId };
+        this.#parts.log.warn('A child nobody waits for could not be ended', { ...who, error: String(error) });
+      });
   }
 
   /** A child that nobody waits for any more ends with everything below it (language 5.7). */

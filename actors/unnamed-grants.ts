@@ -5,6 +5,7 @@
  * knows nothing of it. Grants of a process that died are learned from the rows when the worker first speaks to this one.
  */
 import type { CommandHint, CommandRow } from './ports.ts';
+import { Recent } from './recent.ts';
 
 /** A worker names what it holds with every heartbeat, so silence for this long means that it does not have it. */
 const FORGOTTEN_AFTER_MS = 10_000;
@@ -12,6 +13,8 @@ const FORGOTTEN_AFTER_MS = 10_000;
 const OFFERS_MAX = 12;
 /** A commit whose answer was lost may show up late, and a worker may be served by several processes in turn. */
 const LEARN_EVERY_MS = 10_000;
+/** Names come and go; what was forgotten of one that still speaks is learned from the rows again. */
+const WORKERS_MAX = 10_000;
 
 interface Unnamed {
   readonly hint: CommandHint;
@@ -30,7 +33,7 @@ interface Known {
 
 export class UnnamedGrants {
   readonly #heldBy: (workerId: string) => Promise<readonly CommandHint[]>;
-  readonly #workers = new Map<string, Known>();
+  readonly #workers = new Recent<string, Known>({ countMax: WORKERS_MAX, sizeMax: WORKERS_MAX });
 
   constructor(heldBy: (workerId: string) => Promise<readonly CommandHint[]>) {
     this.#heldBy = heldBy;
@@ -45,7 +48,10 @@ export class UnnamedGrants {
 
   granted(row: CommandRow, claimId: string, now: number): void {
     if (row.workerId === null) return;
-    this.#of(row.workerId).grants.set(row.commandId, { hint: row, claimId, offeredAt: now, offers: 0 });
+    const { executionId, commandId, pool, priority, toolKind } = row;
+    // Not the row itself, which would keep its whole context alive.
+    const hint = { executionId, commandId, pool, priority, toolKind };
+    this.#of(row.workerId).grants.set(commandId, { hint, claimId, offeredAt: now, offers: 0 });
   }
 
   /** The worker spoke of these commands, or they are closed. */
@@ -97,7 +103,7 @@ export class UnnamedGrants {
     const known = this.#workers.get(workerId);
     if (known !== undefined) return known;
     const fresh = { grants: new Map(), learnedAt: Number.NEGATIVE_INFINITY, learning: Promise.resolve() };
-    this.#workers.set(workerId, fresh);
+    this.#workers.put(workerId, fresh, 1);
     return fresh;
   }
 }

@@ -7,6 +7,7 @@
 import { instantOf, isoOf } from '../machines/command/instant.ts';
 import { DomainError } from './errors.ts';
 import type { Clock, Ids, Log, Meter } from './ports.ts';
+import { Recent } from './recent.ts';
 import type { Hold, Holder, Registration, StopOrder, WorkerRow, WorkerService } from './services.ts';
 
 export interface WorkerFilter {
@@ -74,12 +75,13 @@ const SWEEP_IDLE_MS = 60_000;
 const SWEEP_SOON_MS = 2_000;
 /** A worker this process has not heard of for so long is forgotten here. */
 const FORGET_MS = 3_600_000;
+const MISSING_MAX = 10_000;
 
 export class Workers implements WorkerService {
   readonly #parts: WorkerServiceParts;
   readonly #known = new Map<string, Known>();
-  /** Names looked up in vain, and when. */
-  readonly #missing = new Map<string, number>();
+  /** Names looked up in vain, and when. Callers choose names, so there is an end to them. */
+  readonly #missing = new Recent<string, number>({ countMax: MISSING_MAX, sizeMax: MISSING_MAX });
   #hooks: WorkerHooks = { onOffline: () => {}, onRestart: () => {}, stopOrders: async () => [] };
   #timers: NodeJS.Timeout[] = [];
   #sweepSoon: () => void = () => {};
@@ -182,7 +184,7 @@ export class Workers implements WorkerService {
     const row = await this.#parts.store.find(name);
     if (row !== null) return this.#remember(row).row;
     this.#known.delete(name);
-    this.#missing.set(name, now);
+    this.#missing.put(name, now, 1);
     return null;
   }
 
@@ -212,6 +214,8 @@ export class Workers implements WorkerService {
   /** Sets silent workers offline; answers after how many milliseconds to look again. */
   async sweep(): Promise<number> {
     const { store, clock, log, meter, sweepIntervalSeconds } = this.#parts;
+    // Whoever sweeps for all, each process has a memory of its own.
+    this.#forget();
     const sweeper = await this.#hooks.sweeper?.();
     if (sweeper?.isMine === false) return Math.max(SWEEP_MIN_MS, sweeper.againInMs);
     for (const name of await store.expire(this.#audibleNames())) {
@@ -220,7 +224,6 @@ export class Workers implements WorkerService {
       meter.count('svc_worker_offline_total');
       this.#hooks.onOffline(name);
     }
-    this.#forget();
     const overdueAt = await store.nextOverdueAt();
     if (overdueAt === null) return SWEEP_IDLE_MS;
     return Math.min(sweepIntervalSeconds * 1000, Math.max(SWEEP_MIN_MS, instantOf(overdueAt) - clock.now()));
@@ -292,7 +295,6 @@ export class Workers implements WorkerService {
     for (const [name, known] of this.#known) {
       if (known.polls === 0 && Math.max(known.seenAt, known.refreshedAt) < before) this.#known.delete(name);
     }
-    for (const [name, since] of this.#missing) if (since < before) this.#missing.delete(name);
   }
 
   /**

@@ -279,3 +279,16 @@ describe('what is live', () => {
 async function turns(): Promise<void> {
   for (let count = 0; count < 30; count += 1) await new Promise((resolve) => setImmediate(resolve));
 }
+
+test('who stops following twice leaves those who came in between their news', async () => {
+  const world = new World(ONE);
+  const { executionId } = await world.start('one');
+  const { executions } = world.server;
+  const leave = executions.follow(executionId, () => {});
+  leave();
+  const heard: string[] = [];
+  executions.follow(executionId, (_last, status) => heard.push(status));
+  leave();
+  await executions.cancel(executionId, by);
+  expect(heard).toContain('cancelled');
+});

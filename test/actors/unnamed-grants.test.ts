@@ -80,3 +80,13 @@ test('a look that failed is taken again', async () => {
   isAway = false;
   expect(await grants.mayKnow('anna', 'first', 0)).toBe(true);
 });
+
+test('workers that come under ever new names push out the oldest, who is learned anew', async () => {
+  const { grants, asked } = grantsOf([hint]);
+  await grants.mayKnow('anna', 'first', 0);
+  await grants.mayKnow('anna', 'first', 0);
+  expect(asked()).toBe(1);
+  for (let each = 0; each < 10_000; each += 1) grants.doubt(`pod-${each}`);
+  expect(await grants.mayKnow('anna', 'first', 0)).toBe(true);
+  expect(asked()).toBe(2);
+});

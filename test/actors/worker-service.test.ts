@@ -258,6 +258,25 @@ describe('memory', () => {
     expect(workers.holderInMemory('alice')).toMatchObject({ name: 'alice' });
   });
 
+  it('of names nobody registered has an end, because callers choose them', async () => {
+    const workers = serverProcess();
+    for (let each = 0; each <= 10_000; each += 1) await workers.find(`ghost-${each}`);
+    expect(workers.holderInMemory('ghost-10000')).toBeNull();
+    expect(workers.holderInMemory('ghost-0')).toBeUndefined();
+  });
+
+  it('of a worker ends an hour after its last word, also in a process that sweeps for nobody', async () => {
+    const workers = serverProcess();
+    const isMine = { isMine: false, againInMs: 5_000 } as const;
+    workers.connect({ onOffline() {}, onRestart() {}, stopOrders: async () => [], sweeper: async () => isMine });
+    await workers.register(registration());
+    clock.advance(3_600_001);
+    await workers.sweep();
+    workers.seen('alice');
+    await workers.writeHeartbeats(true);
+    expect(memory.beats).toEqual([]);
+  });
+
   it('keeps silence apart from polls of a worker nobody registered', () => {
     const workers = serverProcess();
     workers.seen('ghost');
