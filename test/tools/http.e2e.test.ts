@@ -191,6 +191,18 @@ describe('an http failure', () => {
     expect(outcome.error).toMatchObject({ kind: 'client_error', code: 'BODY_TOO_LARGE' });
   });
 
+  it('of an answer under more encodings than anybody uses comes before they are undone', async () => {
+    await using server = await startServer((_, response) => {
+      response.setHeader('content-encoding', Array(2_000).fill('gzip').join(','));
+      response.end(gzipSync('{}'));
+    });
+    const { error } = failed(await tools.run('http', { url: server.url }));
+    expect(error).toMatchObject({
+      code: 'REQUEST_REFUSED',
+      message: expect.stringContaining('2000 content encodings'),
+    });
+  });
+
   it.each([
     [{ url: '' }, 'TOOL_FIELD'],
     [{ url: 'no url' }, 'TOOL_FIELD'],

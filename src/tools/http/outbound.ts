@@ -53,6 +53,7 @@ export class RequestRefused extends Error {
 
 /** The most redirects that are followed. */
 export const maxHops = 5;
+const maxEncodings = 4;
 const redirects = new Set([301, 302, 303, 307, 308]);
 
 /** `maxBytes` caps a decoded body, in bytes. */
@@ -220,6 +221,8 @@ function decoders(encoding: string | undefined): Transform[] {
     .toLowerCase()
     .split(',')
     .map((name) => name.trim());
+  // Each costs a window of its own before the first byte is read, and a header has room for thousands.
+  if (names.length > maxEncodings) throw new RequestRefused(`the answer has ${names.length} content encodings`);
   return names.flatMap((name): Transform[] => {
     if (name === '' || name === 'identity') return [];
     if (name === 'gzip' || name === 'x-gzip') return [createGunzip(lenient)];
