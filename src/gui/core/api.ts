@@ -4,6 +4,7 @@
  * signal that the frame of the page shows.
  */
 import { signal } from '@preact/signals';
+import { csrfToken, goToLogin, renewCsrfToken } from './gateway-session.ts';
 import type { Json } from './wire.ts';
 
 /** Where the API lives: this origin, or what the page's `callboard-api` says when it is served from elsewhere. */
@@ -91,27 +92,40 @@ async function ask<T>(method: string, path: string, body: unknown, signal?: Abor
 }
 
 async function request(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const response = await send(method, path, body, signal);
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  // A gateway wants the token of the session with every change. It refuses before it forwards, so once more is safe.
+  if (error.code === 'csrf' && (await renewCsrfToken(BASE))) {
+    const again = await send(method, path, body, signal);
+    if (again.ok) return again;
+    throw await errorOf(again);
+  }
+  if (response.status === 401 && !(await goToLogin(BASE))) tokenWanted.value = true;
+  throw error;
+}
+
+async function send(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const csrf = method === 'GET' ? null : csrfToken();
   const headers = headersOf({
     accept: 'application/json',
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(csrf === null ? {} : { 'x-csrf-token': csrf }),
   });
-  let response: Response;
   try {
-    response = await fetch(address(path), {
+    const response = await fetch(address(path), {
       method,
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     });
+    online.value = true;
+    return response;
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     online.value = false;
     throw new ApiError(0, 'offline', 'The server does not answer', [], null);
   }
-  online.value = true;
-  if (response.ok) return response;
-  if (response.status === 401) tokenWanted.value = true;
-  throw await errorOf(response);
 }
 
 async function errorOf(response: Response): Promise<ApiError> {
