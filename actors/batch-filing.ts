@@ -6,6 +6,7 @@
 import { TERMINAL_TYPES } from '../machines/events.ts';
 import { DomainError } from './errors.ts';
 import { type ExecutionActor, traceOf } from './execution-actor.ts';
+import { endsBefore } from './inbox.ts';
 import type { FiledBefore } from './ports.ts';
 import { attemptOf, draftOf, enteredId, STATUS, settlingDraft } from './record-event.ts';
 import { familyOf } from './report.ts';
@@ -53,7 +54,12 @@ export function fileEvent(actor: ExecutionActor, input: EventInput, requestId: n
     const twin = own.find((event) => familyOf(event.type) === familyOf(input.type));
     if (twin !== undefined) return twin.eventId;
   }
-  if (actor.isEnded || (row !== null && open === undefined))
+  if (
+    actor.isEnded ||
+    actor.state.snapshot.status === 'done' ||
+    endsBefore(actor) ||
+    (row !== null && open === undefined)
+  )
     return actor.append({ ...draft, meta: { ...meta, late: true } }).eventId;
   if (open === undefined) return actor.file({ ...draft, meta }).eventId;
   const isParked = open.parkedOn !== null || own.some((event) => event.parks);

@@ -10,6 +10,7 @@ import { fileEvent } from './batch-filing.ts';
 import { batchMarker } from './batch-marker.ts';
 import { DomainError } from './errors.ts';
 import type { Flusher } from './flush.ts';
+import { drainInbox, endsBefore } from './inbox.ts';
 import {
   type BatchJobs,
   type BatchRow,
@@ -183,6 +184,8 @@ export class BatchIntake {
             executionId,
             inbox: 'leave',
             apply(actor) {
+              // What is told after an end is late, also when nobody has looked at the end yet.
+              if (endsBefore(actor)) drainInbox(actor);
               const eventIds = request.events.map((event) =>
                 fileEvent(actor, { ...event, executionId, workerId: event.workerId ?? workerId }, requestId, known),
               );

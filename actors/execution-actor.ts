@@ -59,6 +59,7 @@ export interface ExecutionActorParts {
 /** What the flush under way will write for one execution. */
 export interface Writing {
   readonly expectedLastEventId: number;
+  readonly expectedHandledThrough: number;
   readonly events: EventRow[];
   readonly issued: Map<number, CommandRow>;
   readonly changed: Map<number, CommandRow>;
@@ -117,6 +118,8 @@ export class ExecutionActor {
   readonly #engine: Engine;
   /** `last_event_id` of the stored head; rows written behind the service's back come after it. */
   #headAt: number;
+  /** `handled_through` of the stored head. */
+  #handledAt: number;
   /** The last rows of commands and reports this actor has written; it knows all from `#tracedFrom` on. */
   readonly #traces: Trace[] = [];
   #tracedFrom: number;
@@ -126,6 +129,7 @@ export class ExecutionActor {
   constructor(parts: ExecutionActorParts, engine: Engine) {
     this.inbox = [...(parts.inbox ?? [])];
     this.#headAt = parts.row.lastEventId;
+    this.#handledAt = parts.row.handledThrough;
     this.#tracedFrom = parts.row.lastEventId + 1;
     this.row = { ...parts.row, lastEventId: Math.max(parts.row.lastEventId, this.inbox.at(-1)?.eventId ?? 0) };
     this.state = parts.state;
@@ -155,6 +159,7 @@ export class ExecutionActor {
     this.#at = at < this.#at ? this.#at : at;
     this.writing ??= {
       expectedLastEventId: this.#headAt,
+      expectedHandledThrough: this.#handledAt,
       events: [],
       issued: new Map(),
       changed: new Map(),
@@ -178,6 +183,7 @@ export class ExecutionActor {
     this.isStored = true;
     this.writing = null;
     this.#headAt = this.row.lastEventId;
+    this.#handledAt = this.row.handledThrough;
   }
 
   /**

@@ -89,14 +89,19 @@ function failExhausted(actor: ExecutionActor, row: CommandRow): void {
     status: 'failed',
     meta: metaOf(row),
   } as const;
-  actor.note({ ...common, type: 'call.error', result: { status: 'failed', context: { error } } });
+  // An outcome that was recorded counts; the command only never closed (language 14.2).
+  const known = runOf(actor.state).open[row.commandId]?.outcome ?? null;
+  if (known === null) actor.note({ ...common, type: 'call.error', result: { status: 'failed', context: { error } } });
   const { event } = actor.deliver({
     ...common,
     type: 'command.failed',
     closes: true,
     context: { command_id: row.commandId, error },
   });
-  if (runOf(actor.state).open[row.commandId] === undefined) actor.change(actor.closed(row, 'FAILED', event, message));
+  const { open, settled } = runOf(actor.state);
+  if (open[row.commandId] !== undefined) return;
+  const ok = settled?.commandId === row.commandId && settled.ok;
+  actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, ok ? null : message));
 }
 
 export function metaOf(row: CommandRow): { readonly [key: string]: number | string } {

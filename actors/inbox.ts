@@ -3,6 +3,7 @@
  * is handled in the flush that appends it, one of a batch later; both go through here, so both mean the same.
  */
 import { type EventDraft, type LogEvent, TERMINAL_TYPES } from '../machines/events.ts';
+import { runOf } from '../machines/execution/take-turn.ts';
 import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { CommandRow } from './ports.ts';
@@ -10,13 +11,22 @@ import { endFor, OUTCOME_REPORTED } from './reported-outcome.ts';
 
 const PARKED_SECONDS = 3600;
 
+/** Whether the run will have ended when an event that is filed now gets its turn. */
+export function endsBefore(actor: ExecutionActor): boolean {
+  return actor.inbox.some((event) => TERMINAL_TYPES.has(event.type) || event.type === OUTCOME_REPORTED);
+}
+
 /** Turns of all events that wait, oldest first. A throw leaves the actor unusable: the flush evicts it. */
 export function drainInbox(actor: ExecutionActor): void {
   if (actor.inbox.length === 0) return;
   const { writing } = actor;
   if (writing === null) throw new Error('an inbox was drained outside of a flush');
+  // An end that stands in the log already (api 3.8) leaves nothing to decide to what was filed before it.
+  let isEnding = actor.inbox.some((event) => TERMINAL_TYPES.has(event.type));
   for (let event = actor.inbox[0]; event !== undefined; event = actor.inbox[0]) {
-    handleEvent(actor, event);
+    if (TERMINAL_TYPES.has(event.type)) isEnding = false;
+    if (isEnding) foldEvent(actor, event);
+    else handleEvent(actor, event);
     // The end of a run empties the inbox by itself.
     actor.inbox.shift();
     writing.handled += 1;
@@ -59,6 +69,17 @@ export function handleEvent(actor: ExecutionActor, event: LogEvent): number {
     default:
       return 0;
   }
+}
+
+/** What the event says of its command, without a turn. */
+function foldEvent(actor: ExecutionActor, event: LogEvent): void {
+  if (event.stale || event.meta['late'] === true || event.type === OUTCOME_REPORTED) return;
+  const row = event.commandId === null ? undefined : actor.commands.get(event.commandId);
+  actor.absorb(event);
+  if (row === undefined || runOf(actor.state).open[row.commandId] !== undefined) return;
+  const { settled } = runOf(actor.state);
+  const ok = settled?.commandId === row.commandId ? settled.ok : event.type === 'command.completed';
+  actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, ok ? null : event.error));
 }
 
 /** `command.completed` that leaves its command waiting for a child (language 14.4). */

@@ -173,6 +173,8 @@ export interface EventRow extends LogEvent {
 export interface HeadChange {
   readonly executionId: number;
   readonly expectedLastEventId: number;
+  /** Turns of filed events may write nothing but rows: then only this tells that somebody else took them. */
+  readonly expectedHandledThrough: number;
   readonly lastEventId: number;
   readonly handledThrough: number;
   readonly lastEventType: string;

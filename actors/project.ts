@@ -113,7 +113,7 @@ export function flushOf(actors: readonly ExecutionActor[]): Flush {
     accepted.push(...writing.batches.accepted);
     moved.push(...writing.batches.moved);
     jobs.push(...writing.batches.jobs);
-    if (actor.isStored) heads.push(headOf(actor, writing.expectedLastEventId));
+    if (actor.isStored) heads.push(headOf(actor, writing));
     else started.push(actor.row);
   }
   return {
@@ -139,13 +139,14 @@ function changeOf(row: CommandRow, hasNewContext: boolean): CommandChange {
   };
 }
 
-function headOf(actor: ExecutionActor, expectedLastEventId: number): HeadChange {
+function headOf(actor: ExecutionActor, { expectedLastEventId, expectedHandledThrough }: Writing): HeadChange {
   const { row } = actor;
   const endsNow = row.endTime !== null && actor.writing !== null && terminalOf(actor.writing) !== null;
   const isLate = row.status !== 'running' && !endsNow;
   return {
     executionId: row.executionId,
     expectedLastEventId,
+    expectedHandledThrough,
     lastEventId: row.lastEventId,
     handledThrough: row.handledThrough,
     lastEventType: row.lastEventType,

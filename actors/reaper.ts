@@ -9,6 +9,7 @@
 import type { ClaimHolder } from '../machines/command/claim.ts';
 import { isoOf } from '../machines/command/instant.ts';
 import { judgeCommand, type RepublishReason, type SweepPolicy, type SweptCommand } from '../machines/command/sweep.ts';
+import { DomainError } from './errors.ts';
 import { type Fence, type Lease, LeaseLostError, type LeaseRow, type Leases } from './lease.ts';
 import { createPeriodic, type Periodic } from './periodic.ts';
 import { type Clock, type CommandHint, type Log, type Meter, NO_TRACER, type Span, type Tracer } from './ports.ts';
@@ -119,7 +120,7 @@ export class Reaper {
       const report = await this.sweep(lease, max ?? this.#parts.settings.maxPerRun);
       return { status: 'ok', report, lease };
     }
-    if (row === null) throw new Error('a lease is either had or held by somebody');
+    if (row === null) throw new DomainError('shutting_down', 'The server is shutting down');
     askHolder();
     return { status: 'accepted', lease: row };
   }

@@ -127,7 +127,10 @@ export function createMemoryStore(
     }
     for (const head of flush.heads) {
       const stored = heads.get(head.executionId);
-      if (stored?.row.lastEventId !== head.expectedLastEventId) throw new StaleError([head.executionId]);
+      const isCurrent =
+        stored?.row.lastEventId === head.expectedLastEventId &&
+        stored.row.handledThrough === head.expectedHandledThrough;
+      if (stored === undefined || !isCurrent) throw new StaleError([head.executionId]);
       const moved = moveHead(stored, head);
       checkExecution(moved.row);
       heads.set(head.executionId, moved);

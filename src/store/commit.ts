@@ -254,11 +254,12 @@ with written as (
     progress_detail = coalesce(head."progressDetail", execution.progress_detail),
     end_time = coalesce(head."endTime", execution.end_time), state = coalesce(head.state, execution.state),
     machine_version = coalesce(head."machineVersion", execution.machine_version), updated_at = clock_timestamp()
-  from json_to_recordset($1::json) as head ("executionId" bigint, "expectedLastEventId" bigint, "lastEventId" bigint,
-    "handledThrough" bigint, "lastEventType" text, "lastNodeName" text, "currentStep" text, progress smallint,
+  from json_to_recordset($1::json) as head ("executionId" bigint, "expectedLastEventId" bigint,
+    "expectedHandledThrough" bigint, "lastEventId" bigint, "handledThrough" bigint, "lastEventType" text, "lastNodeName" text, "currentStep" text, progress smallint,
     "openCommands" int, "nextWakeAt" timestamptz, late boolean, status text, result jsonb, "resultRef" text, error text,
     "errorDetail" jsonb, "progressDetail" jsonb, "endTime" timestamptz, state jsonb, "machineVersion" int)
   where execution.execution_id = head."executionId" and execution.last_event_id = head."expectedLastEventId"
+    and execution.handled_through = head."expectedHandledThrough"
   returning execution.execution_id
 )
 select core.require_all($2::bigint[], array(select execution_id from written), '${STALE_HEAD}')`;

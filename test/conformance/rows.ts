@@ -149,6 +149,7 @@ export function head(executionId: number, from: number, to: number, more: Partia
   return {
     executionId,
     expectedLastEventId: from,
+    expectedHandledThrough: from,
     lastEventId: to,
     handledThrough: to,
     lastEventType: 'step.enter',

@@ -204,6 +204,16 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         expect(error instanceof StaleError && error.executionIds).toEqual([id]);
       });
 
+      test('for turns that wrote no event is noticed by the events they handled', async () => {
+        const id = await newExecution();
+        await store.commit(
+          flush({ events: [event(id, catalogId, 2)], heads: [head(id, 1, 2, { handledThrough: 1 })] }),
+        );
+        const drained = flush({ heads: [head(id, 2, 2, { expectedHandledThrough: 1 })] });
+        await store.commit(drained);
+        await expect(store.commit(drained)).rejects.toThrow(StaleError);
+      });
+
       test('for the terminal event has one winner', async () => {
         const id = await newExecution();
         await harness.appendByHand(event(id, catalogId, 2, { type: 'execution.cancelled', status: 'cancelled' }));
@@ -562,7 +572,7 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
           flush({ events: [event(id, catalogId, 2)], heads: [head(id, 1, 2, { handledThrough: 1 })] }),
         );
         expect(await store.withInbox(1000)).toContain(id);
-        await store.commit(flush({ heads: [head(id, 2, 2)] }));
+        await store.commit(flush({ heads: [head(id, 2, 2, { expectedHandledThrough: 1 })] }));
         expect(await store.withInbox(1000)).not.toContain(id);
       });
     });

@@ -124,7 +124,7 @@ export function drawPlan(seed: number): Plan {
       maxDenials: 60,
       inlineMaxBytes: chance.pick([4_096, 4_096, 60]),
     },
-    policy: { leaseSeconds: chance.pick([2, 6]), heartbeatStaleSeconds: 4, hardTimeoutSeconds: chance.pick([8, 20]) },
+    policy: { leaseSeconds: chance.pick([2, 6]), heartbeatStaleSeconds: 4, hardTimeoutSeconds: chance.pick([16, 24]) },
     pendingRetrySeconds: chance.pick([2, 6]),
     commandMaxAttempts: isCalm ? 5 : chance.pick([60, 60, 60, 3]),
     flushMaxTurns: chance.pick([1, 2, 256]),

@@ -178,7 +178,9 @@ export class SimulatedWorker {
     reports: readonly Report[],
     claim: { readonly id: string | null; readonly max: number; readonly waitMs: number } | null,
   ): Promise<ExchangeReceipt> {
-    const holding = [...this.#held.values()].map(({ grant }) => ({
+    // Who reports otherwise than by exchanges still works on what was not received yet.
+    const unsaid = this.#parts.way === 'exchange' ? [] : [...this.#due.values()];
+    const holding = [...this.#held.values(), ...unsaid].map(({ grant }) => ({
       commandId: grant.row.commandId,
       attempt: grant.row.attempt,
     }));
