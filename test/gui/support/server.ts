@@ -21,9 +21,9 @@ export interface DevServer {
   stop(): Promise<void>;
 }
 
-export async function startDevServer(): Promise<DevServer> {
+export async function startDevServer(settings: Readonly<Record<string, string>> = {}): Promise<DevServer> {
   const folder = await mkdtemp(join(tmpdir(), 'callboard-gui-'));
-  const env = { ...process.env, SVC_DATA_DIR: folder, SVC_PORT: '0', SVC_HOST: '127.0.0.1' };
+  const env = { ...process.env, ...settings, SVC_DATA_DIR: folder, SVC_PORT: '0', SVC_HOST: '127.0.0.1' };
   const child = spawn(process.execPath, [ENTRY, 'dev'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()));
   let words = '';
