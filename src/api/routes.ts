@@ -19,8 +19,8 @@ import { machineRoutes } from './machines.ts';
 import { mcpRoutes } from './mcp.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
-import { simulateRoutes } from './simulate.ts';
 import { sessionRoutes } from './sessions.ts';
+import { simulateRoutes } from './simulate.ts';
 import { sqlRoutes } from './sql.ts';
 import { workerRoutes } from './workers.ts';
 
