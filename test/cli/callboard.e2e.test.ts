@@ -62,6 +62,19 @@ describe('the command line', () => {
     expect(ended.err).toContain('callboard dev');
   });
 
+  test('a data directory that cannot be made is named with a remedy and no trace, exit code 4', async () => {
+    const ended = await callboard(['dev'], { SVC_DATA_DIR: join(LAUNCHER, 'data'), SVC_PORT: '0' });
+    expect(ended.code).toBe(4);
+    expect(ended.err).toContain('set SVC_DATA_DIR');
+    expect(ended.err).not.toContain('    at ');
+  });
+
+  test('a reader that has seen enough ends it without complaint', async () => {
+    const child = spawn(process.execPath, [LAUNCHER, 'help'], { stdio: 'pipe' });
+    child.stdout.destroy();
+    expect(await end(child)).toMatchObject({ code: 0, err: '' });
+  });
+
   test('the examples are valid', async () => {
     const ended = await callboard(['validate', ...exampleFiles()]);
     expect(ended).toMatchObject({ code: 0, out: '' });
