@@ -148,7 +148,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
     const reader = createDocumentReader();
     closing.push(() => reader.close());
     const catalog = createCatalogService({
-      store: createCatalogStore(database.reads),
+      store: createCatalogStore(database.reads, database.hot.lookups),
       read: (text, reading) => reader.read(text, reading),
       ids,
       caller: callers.current,

@@ -4,7 +4,9 @@ import type { CatalogEntry } from '../../actors/services.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { listingOf } from '../../machines/playbook/catalog-listing.ts';
 import { insertAudit } from './audit.ts';
+import { lookUp } from './load.ts';
 import { onlyRow } from './only-row.ts';
+import type { Pipeline } from './pipeline.ts';
 import type { ReadPool, Sql } from './pool.ts';
 
 interface EntryRow {
@@ -23,13 +25,30 @@ interface EntryRow {
   readonly archived_at: string | null;
 }
 
+interface LocatedRow {
+  readonly catalog_id: number;
+  readonly path: string;
+  readonly version: number;
+  readonly kind: string;
+}
+
+const LOCATE_ID = `
+  select catalog_id, path, version, kind from core.catalog where archived_at is null and catalog_id = $1`;
+const LOCATE_PATH = `
+  select catalog_id, path, version, kind
+  from core.catalog
+  where archived_at is null and path = $1 and ($2::int is null or version = $2::int) and kind = any ($3::text[])
+  order by version desc
+  limit 1`;
+
 const HEAD = `
   entry.catalog_id, entry.path, entry.version, entry.kind, entry.payload, entry.layout, entry.meta,
   encode(entry.sha256, 'hex') as sha256, entry.created_by, entry.created_at, entry.updated_at, entry.archived_at`;
 const WHOLE = `${HEAD}, entry.content`;
 const WITHOUT_CONTENT = `${HEAD}, '' as content`;
 
-export function createCatalogStore(database: ReadPool): CatalogStore {
+/** Every start locates its playbook, so that goes with the engine's own look-ups and a burst does not stand in line for the pool. */
+export function createCatalogStore(database: ReadPool, lookups: Pipeline): CatalogStore {
   return {
     add: (draft, ifChanged, audit) =>
       database.transaction(async (tx) => {
@@ -49,9 +68,9 @@ export function createCatalogStore(database: ReadPool): CatalogStore {
       entryWhere(database, 'entry.path = $1 order by (entry.archived_at is null) desc, entry.version desc limit 1', [
         path,
       ]),
-    locateId: (catalogId) => locate(database, 'catalog_id = $1', [catalogId]),
-    locatePath: (path, version, kinds) =>
-      locate(database, 'path = $1 and ($2::int is null or version = $2) and kind = any ($3)', [path, version, kinds]),
+    locateId: async (catalogId) => located(await lookUp(lookups, 'catalog_by_id', LOCATE_ID, [catalogId])),
+    locatePath: async (path, version, kinds) =>
+      located(await lookUp(lookups, 'catalog_by_path', LOCATE_PATH, [path, version, kinds])),
     list: (filter) => listEntries(database, filter),
     versions: (path) => listVersions(database, path),
 
@@ -114,16 +133,8 @@ async function entryWhere(database: Sql, where: string, values: unknown[]): Prom
   return row === undefined ? null : entryOf(row);
 }
 
-async function locate(database: Sql, where: string, values: unknown[]): Promise<Located | null> {
-  const answer = await database.rows<{ catalog_id: number; path: string; version: number; kind: string }>(
-    `select catalog_id, path, version, kind
-     from core.catalog
-     where archived_at is null and ${where}
-     order by version desc
-     limit 1`,
-    values,
-  );
-  const [row] = answer;
+function located(rows: readonly LocatedRow[]): Located | null {
+  const [row] = rows;
   if (row === undefined) return null;
   return { catalogId: row.catalog_id, path: row.path, version: row.version, kind: row.kind };
 }

@@ -13,7 +13,7 @@ beforeAll(async () => {
   postgres = await startTestPostgres();
   const pool = { poolMin: 0, poolMax: 2, acquireTimeoutSeconds: 5, waitingMax: 10 };
   database = createDatabase({ url: postgres.url, listenUrl: postgres.url, ...pool }, quiet);
-  store = createCatalogStore(database.reads);
+  store = createCatalogStore(database.reads, database.hot.lookups);
   const marks = { marked: true, hidden: false, text: 'true', none: null };
   let auditId = 1;
   for (const [name, exposes_as_mcp] of Object.entries(marks)) {

@@ -17,7 +17,7 @@ beforeAll(async () => {
   const pool = { poolMin: 0, poolMax: 8, acquireTimeoutSeconds: 5, waitingMax: 100 };
   database = createDatabase({ url: postgres.url, listenUrl: postgres.url, ...pool }, quiet);
   const ports: CatalogPorts = {
-    store: createCatalogStore(database.reads),
+    store: createCatalogStore(database.reads, database.hot.lookups),
     read: async (text, options) => readCatalogDocument(text, options),
     ids: { next: () => ++lastId, reserve: async () => {} },
     caller: () => ({ ...OPEN_CALLER, actor: 'ann', requestId: 'r-test-0001' }),
@@ -222,3 +222,11 @@ function playbook(path: string, description: string): string {
 function body(metadata: string): string {
   return `apiVersion: callboard/v2\nkind: Playbook\n${metadata}\nworkflow:\n  - step: start\n    tool: { kind: noop }\n`;
 }
+
+test('a burst of starts finds its playbook, however few connections the pool has', async () => {
+  const { entry } = await register('demo/burst', 'only');
+  const ask = () => catalog.executable({ path: 'demo/burst' });
+  await ask();
+  const found = await Promise.all(Array.from({ length: 400 }, ask));
+  expect(new Set(found.map((each) => each.entry.catalogId))).toEqual(new Set([entry.catalogId]));
+});
