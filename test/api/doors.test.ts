@@ -1,7 +1,10 @@
 import * as v from 'valibot';
 import { expect, test } from 'vitest';
+import type { SimulationService } from '../../actors/services.ts';
 import type { Route } from '../../src/api/route.ts';
 import { routesOf } from '../../src/host/host.ts';
+import { simulatedToWire } from '../../src/simulate/answer.ts';
+import { simulate } from '../../src/simulate/simulator.ts';
 import { documentOf, step } from '../support/playbooks.ts';
 import { fakeServices } from './fake-services.ts';
 import { ask, hostOptions, testHost } from './test-host.ts';
@@ -30,6 +33,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/catalog/playbook/content': { content: 'kind: Playbook' },
   '/api/catalog/playbooks/validate': { content: 'kind: Playbook' },
   '/api/catalog/playbooks/graph': { content: documentOf([step('start')]) },
+  '/api/catalog/playbooks/simulate': { content: documentOf([step('start')]) },
   '/api/machines/{name}/transition': { event: { type: 'execution.started' } },
   '/api/catalog/resource': { catalog_id: '2003' },
   '/api/execute': { path: 'demo/greet' },
@@ -53,6 +57,16 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/admin/keys/retire': { kid: 'k1' },
   '/api/mcp/playbook/{path…}/jsonrpc': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   '/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+};
+
+/** Its answer is written where it is made, so a made-up one would show nothing. */
+const simulation: SimulationService = {
+  async simulate(request) {
+    const refuse = async () => {
+      throw new Error('this playbook has no children');
+    };
+    return JSON.stringify(simulatedToWire(await simulate(request, refuse, { wallMs: 5_000 })));
+  },
 };
 
 const routes = routesOf(fakeServices(), hostOptions());
@@ -87,7 +101,7 @@ function strict(schema: v.GenericSchema): v.GenericSchema {
 test.each(answering.map((row) => [`${row.method} ${row.path}`, row] as const))(
   '%s answers with exactly the documented fields',
   async (_name, row) => {
-    const { app } = testHost();
+    const { app } = testHost(fakeServices({ simulation }));
     const body = row.method === 'GET' ? {} : { payload: BODIES[row.path] ?? {} };
     const answer = await ask(app, row.method, urlOf(row), body);
     expect(answer.status, answer.text).toBe(row.status ?? 200);
