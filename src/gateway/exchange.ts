@@ -41,7 +41,7 @@ export function sendRefusal(exchange: Exchange, { status, code, message: detail 
   const { request, response } = exchange;
   // What is left of a body nobody wants would have to be read before the connection can be used again.
   const isUnread = !request.complete && status >= 400;
-  const more = isUnread ? { connection: 'close' } : {};
+  const more: Record<string, string> = isUnread ? { connection: 'close' } : {};
   if (!response.headersSent) sendJson(exchange, status, { detail, code, request_id: exchange.requestId }, more);
 }
 

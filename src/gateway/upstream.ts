@@ -117,7 +117,8 @@ function tooLarge(): Refusal {
 
 /** The page of the GUI brings a stricter policy of its own. */
 function pageHeaders(type: string, answer: Dispatcher.ResponseData): Record<string, string> {
-  const encoded = answer.headers['vary'] === undefined ? {} : { vary: 'Origin, Accept-Encoding' };
+  const encoded: Record<string, string> =
+    answer.headers['vary'] === undefined ? {} : { vary: 'Origin, Accept-Encoding' };
   if (!type.startsWith('text/html') || answer.headers['content-security-policy'] !== undefined) return encoded;
   return { ...encoded, 'content-security-policy': "default-src 'self'; frame-ancestors 'none'" };
 }
