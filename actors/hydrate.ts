@@ -68,7 +68,10 @@ export async function readMaterials(
       executionId,
       [...wanted].sort((a, b) => a - b),
     );
+    // The end of an earlier round of a loop may be among them; it must not take what the present round works on.
+    const present = new Map(state.materials.loops);
     for (const event of events) state.materials.absorb(event);
+    for (const [step, material] of present) state.materials.loops.set(step, material);
   }
   for (const step of loops) {
     const material = state.materials.loops.get(step);

@@ -205,7 +205,9 @@ export function createMemoryStore(
         const through = stored.snapshot?.throughEventId ?? 0;
         const own = (commandsOf.get(id) ?? []).flatMap((commandId) => commands.get(commandId) ?? []);
         loaded.set(id, {
-          ...stored,
+          row: stored.row,
+          // Whoever loads it folds on in place.
+          snapshot: stored.snapshot === null ? null : structuredClone(stored.snapshot),
           tail: events(id, (event) => event.eventId > through),
           openCommands: own.filter(isOpen).sort((a, b) => a.eventId - b.eventId),
         });

@@ -4,7 +4,7 @@
  */
 import { DomainError } from '../../actors/errors.ts';
 import type { EventInput } from '../../actors/services.ts';
-import { cacheKeyOf } from '../../machines/keychain/scope.ts';
+import { cacheKeyOf, readScope } from '../../machines/keychain/scope.ts';
 import { Chance } from '../support/arbitraries.ts';
 import type { Database } from './database.ts';
 import type { FaultBook } from './faults.ts';
@@ -194,9 +194,10 @@ export class Clients {
       }),
     );
     // What was refused, or never answered, may be there or not; it is a secret all the same.
-    const owner = scope === 'local' ? executionId : scope === 'shared' ? row.rootExecutionId : null;
-    const cacheKey = cacheKeyOf({ ...address, rootExecutionId: row.rootExecutionId });
-    ledger.kept.set(kept === null ? `${cacheKey}?` : cacheKey, { scope, owner, secret });
+    const { catalogId, rootExecutionId } = row;
+    const cacheKey = cacheKeyOf({ ...address, rootExecutionId });
+    const isSure = kept !== null;
+    ledger.kept.set(address.name, { cacheKey, scope, secret, executionId, rootExecutionId, catalogId, isSure });
   }
 
   /** Reads every entry as this execution, whoever's it is. */
@@ -204,11 +205,11 @@ export class Clients {
     const { ledger, database } = this.#parts;
     const row = database.store.executions().find((each) => each.executionId === executionId);
     if (row === undefined) return;
-    for (const [known, { scope }] of [...ledger.kept]) {
-      const [name] = known.split(':');
-      if (name === undefined || known.endsWith('?')) continue;
-      // ReadScope of the ledger's own words.
-      const address = { catalogId: row.catalogId, name, scope: scope as 'local' | 'shared' | 'global', executionId };
+    const { catalogId, rootExecutionId } = row;
+    for (const [name, kept] of [...ledger.kept]) {
+      const scope = readScope(kept.scope);
+      if (!kept.isSure || scope === null) continue;
+      const address = { catalogId, name, scope, executionId };
       const cacheKey = cacheKeyOf({ ...address, rootExecutionId: row.rootExecutionId });
       const reading = await this.#insist('read', (server) => {
         ledger.asked.set(cacheKey, (ledger.asked.get(cacheKey) ?? 0) + 1);
@@ -216,7 +217,8 @@ export class Clients {
       });
       if (reading === null) continue;
       const data = reading.status === 'success' ? reading.data : null;
-      ledger.reads.push({ name, cacheKey: reading.cacheKey, status: reading.status, data });
+      const { status } = reading;
+      ledger.reads.push({ name, cacheKey, status, data, executionId, rootExecutionId, catalogId });
     }
   }
 

@@ -4,6 +4,7 @@
  * so a promise is checked itself and not by what another guard made of its breach.
  */
 import type { BatchRow, CommandRow, EventRow, Flush } from '../../actors/ports.ts';
+import { canonicalJson } from '../../machines/canonical-json.ts';
 import { TERMINAL_TYPES } from '../../machines/events.ts';
 import { runOf } from '../../machines/execution/take-turn.ts';
 import { replayExecution } from '../../machines/replay.ts';
@@ -237,6 +238,15 @@ function projected({ database }: Witness, demand: Demand): Made {
 /** The same log gives the same state, also through a stored snapshot. */
 function replays({ database }: Witness, demand: Demand): Made {
   return {
+    onCommit({ heads }) {
+      for (const { executionId, snapshot } of heads) {
+        if (snapshot === null) continue;
+        const log = database.store.log(executionId).filter((event) => event.eventId <= snapshot.throughEventId);
+        const folded = canonicalJson(JSON.parse(JSON.stringify(runOf(replayExecution(log)))));
+        const stored = canonicalJson(JSON.parse(JSON.stringify(snapshot.context['run'] ?? null)));
+        demand(folded === stored, `a snapshot of ${executionId} is not its log:\n${stored}\n${folded}`);
+      }
+    },
     async atEnd() {
       for (const { executionId } of database.store.executions()) {
         const log = database.store.log(executionId);
@@ -661,18 +671,24 @@ function secrets({ database, ledger, said }: Witness, demand: Demand): Made {
 function scopes({ database, ledger }: Witness, demand: Demand): Made {
   return {
     async atEnd() {
-      for (const [cacheKey, { scope, owner }] of ledger.kept) {
-        if (owner === null) continue;
+      for (const { cacheKey, scope, executionId, rootExecutionId } of ledger.kept.values()) {
+        if (scope === 'global') continue;
+        const owner = scope === 'local' ? executionId : rootExecutionId;
         const row = database.store.executions().find((each) => each.executionId === owner);
         if (row === undefined || row.status === 'running') continue;
         const entry = await database.keychain.find(cacheKey);
         demand(entry === null, `the ${scope} entry ${cacheKey} outlives ${owner}`);
       }
-      for (const { cacheKey, status, data } of ledger.reads) {
-        if (status !== 'success') continue;
-        const entry = ledger.kept.get(cacheKey);
-        if (entry === undefined) continue;
-        demand(JSON.stringify(data).includes(entry.secret), `a read of ${cacheKey} showed something else`);
+      for (const read of ledger.reads) {
+        const entry = ledger.kept.get(read.name);
+        if (read.status !== 'success' || entry === undefined) continue;
+        const isOwn =
+          read.catalogId === entry.catalogId &&
+          (entry.scope === 'global' ||
+            (entry.scope === 'local' && read.executionId === entry.executionId) ||
+            (entry.scope === 'shared' && read.rootExecutionId === entry.rootExecutionId));
+        demand(isOwn, `${read.executionId} reads the ${entry.scope} entry ${read.name} of ${entry.executionId}`);
+        demand(JSON.stringify(read.data).includes(entry.secret), `a read of ${read.name} showed something else`);
       }
     },
   };

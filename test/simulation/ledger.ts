@@ -31,11 +31,26 @@ export class Ledger {
     readonly cacheKey: string;
     readonly status: string;
     readonly data: unknown;
+    /** Who asked. */
+    readonly executionId: number;
+    readonly rootExecutionId: number;
+    readonly catalogId: number;
   }[] = [];
   /** Reads that were asked for, by cache key, answered or not. */
   readonly asked = new Map<string, number>();
-  /** Entries a client put in and was told so. */
-  readonly kept = new Map<string, { readonly scope: string; readonly owner: number | null; readonly secret: string }>();
+  /** Entries a client put in and was told so, by name; each name is used once. */
+  readonly kept = new Map<
+    string,
+    {
+      readonly cacheKey: string;
+      readonly scope: string;
+      readonly secret: string;
+      readonly executionId: number;
+      readonly rootExecutionId: number;
+      readonly catalogId: number;
+      readonly isSure: boolean;
+    }
+  >();
   /** States of a batch as one reader saw them, in order. */
   readonly seen: { readonly requestId: number; readonly states: readonly string[] }[] = [];
 }

@@ -142,7 +142,7 @@ export function drawPlan(seed: number): Plan {
       pace,
       playbooks,
     }),
-    onlyCore: chance.isOneIn(3),
+    onlyCore: !isCalm && chance.isOneIn(3),
   };
 }
 

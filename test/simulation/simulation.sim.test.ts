@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest';
+import { drawPlan } from './plan.ts';
+import { runSeeds } from './seeds.ts';
+import { NO_CUT } from './shrink.ts';
+import { simulate } from './simulation.ts';
+
+/** FC_SEED looks at other seeds. */
+const FIRST = Number(process.env['FC_SEED'] ?? 70_001);
+
+async function failuresOf(first: number, count: number): Promise<string> {
+  const lines: string[] = [];
+  await runSeeds({
+    ...{ first, count, cut: NO_CUT, twice: false, isVerbose: false, isShrinking: false, failuresMax: 1 },
+    ...{ again: ' --plain', say: (line: string) => lines.push(line), onSeed: () => {} },
+  });
+  return lines.join('\n');
+}
+
+describe('the simulator', () => {
+  test('finds the invariants kept and everything ended', async () => {
+    expect(await failuresOf(FIRST, 150)).toBe('');
+  }, 60_000);
+
+  test('runs a seed the same way twice', async () => {
+    for (let seed = FIRST; seed < FIRST + 12; seed += 1) {
+      const first = await simulate(drawPlan(seed));
+      const second = await simulate(drawPlan(seed));
+      expect(second.hash).toBe(first.hash);
+      expect(second.events).toBe(first.events);
+    }
+  }, 60_000);
+});
