@@ -50,14 +50,23 @@ export function createPipeline(
 
   function current(): Promise<Session> {
     if (closed) return Promise.reject(new UnavailableError());
-    session ??= open().catch((error: unknown) => {
-      session = null;
-      throw refined(error);
-    });
+    session ??= opened();
     return session;
   }
 
-  async function open(): Promise<Session> {
+  function opened(): Promise<Session> {
+    // A connection that breaks late must not take away the one that has replaced it.
+    const forget = () => {
+      if (session === own) session = null;
+    };
+    const own: Promise<Session> = open(forget).catch((error: unknown) => {
+      forget();
+      throw refined(error);
+    });
+    return own;
+  }
+
+  async function open(forget: () => void): Promise<Session> {
     const socket = new Socket();
     const client = new pg.Client({
       ...sessionConfig(url, part, PINNED_PLANS),
@@ -65,10 +74,13 @@ export function createPipeline(
       pipeline: true,
       stream: () => socket,
     });
-    client.on('error', (error) => log.warn('A database connection broke', { part, error }));
-    client.once('end', () => {
-      session = null;
+    // The client takes no more statements from here on, though the end of the connection may not have been read yet.
+    client.on('error', (error) => {
+      log.warn('A database connection broke', { part, error });
+      forget();
+      socket.destroy();
     });
+    client.once('end', forget);
     await client.connect();
     // Fails on a schema that is not migrated yet, and then only costs the head start.
     await Promise.allSettled(
