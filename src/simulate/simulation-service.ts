@@ -28,6 +28,7 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
+const START_WITHIN_MS = 30_000;
 const MEMORY_MB = 512;
 const ANSWER_MAX = 32 * 1024 * 1024;
 
@@ -35,17 +36,20 @@ export function createSimulationService(parts: SimulationServiceParts): RunningS
   const { catalog, wallMs = 5_000, waitingMax = 16 } = parts;
   const waiting: Job[] = [];
   let thread: Worker | null = null;
-  let current: { readonly job: Job; readonly timer: NodeJS.Timeout } | null = null;
+  let current: { readonly job: Job; timer: NodeJS.Timeout } | null = null;
   let closed = false;
 
   function next(): void {
     const job = current === null ? waiting.shift() : undefined;
     if (job === undefined) return;
     thread ??= start();
-    const timer = setTimeout(() => giveUp('The simulation was stopped: it took too long'), 2 * wallMs);
-    current = { job, timer };
+    current = { job, timer: endsAfter(START_WITHIN_MS) };
     thread.ref();
     tell(thread, { task: { request: job.request, wallMs, answerMax: ANSWER_MAX } });
+  }
+
+  function endsAfter(ms: number): NodeJS.Timeout {
+    return setTimeout(() => giveUp('The simulation was stopped: it took too long'), ms);
   }
 
   function start(): Worker {
@@ -64,9 +68,18 @@ export function createSimulationService(parts: SimulationServiceParts): RunningS
   }
 
   function hear(worker: Worker, message: FromThread): void {
-    if ('ask' in message) void look(message.ask).then((told) => tell(worker, { told, question: message.question }));
+    if ('begun' in message) begin();
+    else if ('ask' in message)
+      void look(message.ask).then((told) => tell(worker, { told, question: message.question }));
     else if ('answer' in message) settle((job) => job.resolve(message.answer));
     else settle((job) => job.reject(refusalOf(message.refused)));
+  }
+
+  /** A busy machine may take long to load the thread, which is not the fault of the playbook. */
+  function begin(): void {
+    if (current === null) return;
+    clearTimeout(current.timer);
+    current.timer = endsAfter(2 * wallMs);
   }
 
   async function look(query: DocumentQuery): Promise<DocumentAnswer> {

@@ -20,6 +20,7 @@ export interface SimulationTask {
 export type ToThread = { readonly task: SimulationTask } | { readonly told: DocumentAnswer; readonly question: number };
 
 export type FromThread =
+  | { readonly begun: true }
   | { readonly ask: DocumentQuery; readonly question: number }
   | { readonly answer: string }
   | { readonly refused: { readonly code: string; readonly message: string; readonly data: { [key: string]: Json } } };
@@ -31,7 +32,10 @@ const asked = new Map<number, (answer: DocumentAnswer) => void>();
 let questions = 0;
 
 parentPort?.on('message', (message: ToThread) => {
-  if ('task' in message) return void answer(message.task).then(say, refuse);
+  if ('task' in message) {
+    parentPort?.postMessage({ begun: true } satisfies FromThread);
+    return void answer(message.task).then(say, refuse);
+  }
   asked.get(message.question)?.(message.told);
   asked.delete(message.question);
 });

@@ -20,7 +20,7 @@ const catalog = {
     return { entry } as never;
   },
 };
-const service = createSimulationService({ catalog, wallMs: 500 });
+const service = createSimulationService({ catalog, wallMs: 1_500 });
 afterAll(() => service.close());
 
 async function run(steps: readonly JsonMap[], options = {}): Promise<Simulated> {

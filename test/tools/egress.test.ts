@@ -35,6 +35,8 @@ describe('egress rules', () => {
     'http://[64:ff9b:1::a9fe:a9fe]/',
     'http://[2002:a9fe:a9fe::]/',
     'http://[0:0:0:0:ffff:0:a9fe:a9fe]/',
+    'http://[2001:0:a9fe:a9fe::1]/',
+    'http://[2001:0:5db8:d822::5601:5601]/',
     'http://[fe80::1]/',
     'http://[fd00:ec2::254]/',
     'http://100.100.100.200/',

@@ -1,5 +1,5 @@
 /** `callboard test`: playbooks against files of cases, each one a simulation. */
-import { writeFile } from 'node:fs/promises';
+import { readdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { printable } from '../../log.ts';
@@ -19,8 +19,8 @@ const testFile = v.strictObject({
 });
 
 export const command: Command = {
-  usage: 'FILE… [options]',
-  description: `Runs test files: a playbook, and cases of inputs, scripted outcomes and what is expected of the run. Each case is
+  usage: 'FILE|FOLDER… [options]',
+  description: `Runs test files, of a folder all its .yaml and .yml: a playbook, and cases of inputs, scripted outcomes and what is expected of the run. Each case is
 a simulation; nothing is stored and nothing is called. docs/simulation.md tells what a case may say.
 
 Exit code: 0 all as expected, 1 not all, 2 wrong use, or a test file or playbook that cannot be read.`,
@@ -32,7 +32,7 @@ Exit code: 0 all as expected, 1 not all, 2 wrong use, or a test file or playbook
   words: [1, 1000],
   run: async (call) => {
     const suites: JunitSuite[] = [];
-    for (const file of call.words) suites.push(await runFile(call, file));
+    for (const file of await filesOf(call.words)) suites.push(await runFile(call, file));
     const { junit } = call.texts;
     if (junit !== undefined) await writeFile(junit, junitXml(suites));
     const cases = suites.flatMap((suite) => suite.cases);
@@ -42,6 +42,22 @@ Exit code: 0 all as expected, 1 not all, 2 wrong use, or a test file or playbook
     return failed === 0 ? EXIT.ok : EXIT.failed;
   },
 };
+
+/** The files named, and those in the folders named; a folder without any is a mistake, not a success. */
+async function filesOf(words: readonly string[]): Promise<readonly string[]> {
+  const files: string[] = [];
+  for (const word of words) {
+    // What is not there is told by who reads it.
+    if (!(await stat(word).catch(() => null))?.isDirectory()) {
+      files.push(word);
+      continue;
+    }
+    const inside = (await readdir(word)).filter((name) => /\.ya?ml$/.test(name)).sort();
+    if (inside.length === 0) throw new UsageError(`${word} has no .yaml file`);
+    files.push(...inside.map((name) => join(word, name)));
+  }
+  return files;
+}
 
 async function runFile(call: Call, file: string): Promise<JunitSuite> {
   const { playbook: path, with: others, cases } = shaped(testFile, await yamlOfFile(file), file);

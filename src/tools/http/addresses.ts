@@ -1,6 +1,6 @@
 /**
  * IP addresses as the egress rules see them. An IPv6 address may carry an IPv4 address inside (mapped, compatible,
- * translated, 6to4), and a packet sent to it can arrive there, so the inner address is judged as well.
+ * translated, 6to4, Teredo), and a packet sent to it can arrive there, so the inner address is judged as well.
  */
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
@@ -37,8 +37,8 @@ export function listed(list: BlockList, address: string): boolean {
 function innerAddresses(address: string): string[] {
   if (isIP(address) !== 6) return [];
   const groups = groupsOf(address);
-  const pair = (index: number) => {
-    const [high = 0, low = 0] = groups.slice(index, index + 2);
+  const pair = (index: number, turned = 0) => {
+    const [high = 0, low = 0] = groups.slice(index, index + 2).map((group) => group ^ turned);
     return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
   };
   const zero = (from: number, to: number) => groups.slice(from, to).every((group) => group === 0);
@@ -47,6 +47,8 @@ function innerAddresses(address: string): string[] {
   if (zero(0, 4) && groups[4] === 0xffff && groups[5] === 0) inner.push(pair(6));
   if (groups[0] === 0x64 && groups[1] === 0xff9b) inner.push(pair(6));
   if (groups[0] === 0x2002) inner.push(pair(1));
+  // Teredo (RFC 4380): the server's address, and the client's with every bit turned.
+  if (groups[0] === 0x2001 && groups[1] === 0) inner.push(pair(2), pair(6, 0xffff));
   return inner;
 }
 
