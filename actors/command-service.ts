@@ -14,7 +14,15 @@ import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
 import type { Clock, CommandRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
 import { Recent } from './recent.ts';
-import { type Handling, handleKnown, handleReport, type Known, type ReportAnswer, UNKNOWN_REPORT } from './report.ts';
+import {
+  type Handling,
+  handleKnown,
+  handleReport,
+  hasMovedSince,
+  type Known,
+  type ReportAnswer,
+  UNKNOWN_REPORT,
+} from './report.ts';
 import type {
   ClaimRequest,
   CommandService,
@@ -514,6 +522,7 @@ export class Commands implements CommandService {
     if (first !== null) return first;
     return supervisor.asking.run(`c${report.commandId}`, async () => {
       for (let look = 0; look < LOOKS_MAX; look += 1) {
+        const seenThrough = (await supervisor.actor(executionId))?.storedThrough ?? 0;
         const known = await this.#known(executionId, report);
         supervisor.refresh(executionId, known.row?.latestEventId ?? 0);
         let isRepeated = false;
@@ -522,7 +531,7 @@ export class Commands implements CommandService {
           claimant,
           apply: (actor): Handling => {
             // A flush that is tried again may have lost to another process: what was known is old.
-            if (isRepeated) return { kind: 'ask' };
+            if (isRepeated || hasMovedSince(actor, seenThrough, report)) return { kind: 'ask' };
             isRepeated = true;
             return handleKnown(actor, report, outcome, worker.name, known);
           },

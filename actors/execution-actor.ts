@@ -323,6 +323,11 @@ export class ExecutionActor {
     return this.row.lastEventId;
   }
 
+  /** The last event that is in the log for sure; a flush under way may be writing more. */
+  get storedThrough(): number {
+    return this.#headAt;
+  }
+
   get engine(): Engine {
     return this.#engine;
   }

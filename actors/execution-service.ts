@@ -31,7 +31,7 @@ import {
   UnavailableError,
 } from './ports.ts';
 import { endCancelled, endFromOutside, recordEvent, refuseReserved } from './record-event.ts';
-import { endsNow, isBehind } from './report.ts';
+import { endsNow, hasMovedSince, isBehind } from './report.ts';
 import { copiesFor, inputsOf } from './rerun.ts';
 import type {
   CancelReceipt,
@@ -298,6 +298,7 @@ export class Executions implements ExecutionService {
   async #recordEvent(input: EventInput): Promise<EventReceipt> {
     const { store, flusher, supervisor } = this.#parts;
     for (let look = 0; look < LOOKS_MAX; look += 1) {
+      const seenThrough = (await supervisor.actor(input.executionId))?.storedThrough ?? 0;
       const [row, events, reported] = await Promise.all([
         input.commandId === null ? null : store.command(input.commandId),
         input.commandId === null ? [] : store.commandEvents(input.executionId, input.commandId),
@@ -310,7 +311,7 @@ export class Executions implements ExecutionService {
         executionId: input.executionId,
         apply: (actor) => {
           // A flush that is tried again may have lost to another process: what was known is old.
-          if (isRepeated || isBehind(actor, known)) return null;
+          if (isRepeated || hasMovedSince(actor, seenThrough, input) || isBehind(actor, known)) return null;
           isRepeated = true;
           return recordEvent(actor, input, known);
         },

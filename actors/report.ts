@@ -341,6 +341,25 @@ export function isBehind(actor: ExecutionActor, { row, events }: Known): boolean
   return hasOutcome(actor, open) && !events.some((event) => familyOf(event.type) === 'call');
 }
 
+/**
+ * Rows of this command or report came after the log was looked at, or may have: a repeat that another process wrote
+ * meanwhile changes no row of the command, so only the log's position tells.
+ */
+export function hasMovedSince(
+  actor: ExecutionActor,
+  seenThrough: number,
+  { commandId, reportId }: { readonly commandId: number | null; readonly reportId: string | null },
+): boolean {
+  const since = actor.writtenSince(seenThrough);
+  return (
+    since === null ||
+    since.some(
+      (each) =>
+        (commandId !== null && each.commandId === commandId) || (reportId !== null && each.reportId === reportId),
+    )
+  );
+}
+
 /** Any report, compared with what the log says of its command. `known` was read a moment ago. */
 export function handleKnown(
   actor: ExecutionActor,

@@ -15,7 +15,7 @@ interface Found {
 }
 
 /** A process that says nothing for so long hangs. */
-const SILENCE_MS = 45_000;
+const SILENCE_MS = 60_000;
 const BEGIN = '<!-- mutants: written by npm run sim:mutants -->';
 const END = '<!-- /mutants -->';
 
