@@ -56,9 +56,8 @@ function decideAfterCommand(stage: Stage, event: LogEvent): void {
   settle(decision, settled.step, event);
 }
 
-/** A terminal event from outside leaves commands open; one of our own never does. */
+/** A terminal event from outside leaves commands open. */
 function decideAfterEnd(stage: Stage, event: LogEvent): void {
-  if (event.eventId !== event.causeId) return;
   const reason = event.context['reason'];
   closeOpenCommands(stage, typeof reason === 'string' ? reason : `the execution was ended by ${event.type}`);
 }

@@ -79,7 +79,7 @@ export function absorbEvent(state: ExecutionState, event: LogEvent): readonly st
   return decisions;
 }
 
-/** `event` has its number and is its own cause. */
+/** `event` has its number and is its own cause, or, where it ends the run, may be what a report of the end came to. */
 export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost): Turn {
   const names = absorbEvent(state, event);
   if (names.length === 0) return NOTHING;
@@ -100,7 +100,7 @@ export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost)
     payload: host.payload,
     store: host.store,
     record(draft) {
-      const row = completeDraft(draft, host.nextEventId(), event.eventId, host.at);
+      const row = completeDraft(draft, host.nextEventId(), event.causeId, host.at);
       decided.push(row);
       absorbEvent(state, row);
       return row;

@@ -483,7 +483,7 @@ function fencing(_: Witness, demand: Demand): Made {
 function onceOnly({ database }: Witness, demand: Demand): Made {
   return {
     atEnd() {
-      for (const { executionId } of database.store.executions()) {
+      for (const { executionId, status } of database.store.executions()) {
         const log = database.store.log(executionId);
         const keys = new Set<string>();
         const enters = new Map<string, number>();
@@ -495,7 +495,7 @@ function onceOnly({ database }: Witness, demand: Demand): Made {
               command?.commandKey ?? JSON.stringify([event.nodeName, activation, iteration, frame, row, cursor]);
             demand(!keys.has(key), `${key} of ${executionId} was issued twice`);
             keys.add(key);
-            checkCommand(log, event, demand);
+            checkCommand(log, event, status !== 'running', demand);
           }
           if (event.type === 'step.enter') {
             const round = (enters.get(event.nodeName) ?? 0) + 1;
@@ -511,9 +511,13 @@ function onceOnly({ database }: Witness, demand: Demand): Made {
   };
 }
 
-function checkCommand(log: readonly EventRow[], issued: EventRow, demand: Demand): void {
+const CLOSING: ReadonlySet<string> = new Set(['command.completed', 'command.failed', 'command.cancelled']);
+
+function checkCommand(log: readonly EventRow[], issued: EventRow, hasEnded: boolean, demand: Demand): void {
   const own = log.filter((event) => event.commandId === issued.commandId && !event.stale);
   const name = `${issued.commandId} (${issued.nodeName})`;
+  const isClosed = own.some((event) => event.closes || CLOSING.has(event.type));
+  demand(isClosed || !hasEnded, `${name} is open in the log of a run that has ended`);
   demand(own.filter((event) => event.closes).length <= 1, `${name} is closed twice`);
   for (const types of [
     ['call.done', 'call.error'],

@@ -114,7 +114,7 @@ export function drawPlan(seed: number): Plan {
     resume: chance.pick<AutoResumeMode>(['continue', 'continue', 'cancel', 'restart']),
     latencyMs: chance.pick([1, 4, 20, 80]),
     safetyMs: 8_000 + chance.below(chance.isOneIn(6) ? 60_000 : 14_000),
-    slowTools: isCalm ? 0 : chance.pick([0, 0, 20, 100]),
+    slowTools: isCalm ? chance.pick([0, 60]) : chance.pick([0, 0, 20, 100]),
   };
   const settings: EngineSettings = {
     ...SETTINGS,
