@@ -36,6 +36,11 @@ export class CommandBoard {
     return this.#size;
   }
 
+  /** Pools something is on the board for. */
+  get pools(): number {
+    return this.#backlog.size;
+  }
+
   get waiters(): number {
     return this.#waiting.size;
   }
@@ -97,28 +102,25 @@ export class CommandBoard {
     const perExecution = new Map<number, number>();
     const share = Math.max(1, Math.ceil(claimant.max / 2));
     const passedOver: CommandHint[] = [];
-    for (const bucket of this.#bucketsOf(claimant.pools)) {
-      for (const [commandId, hint] of bucket) {
-        if (taken.length >= claimant.room) return taken;
-        if (claimant.toolKinds !== null && !claimant.toolKinds.has(hint.toolKind)) continue;
-        const count = perExecution.get(hint.executionId) ?? 0;
-        if (count >= share) {
-          passedOver.push(hint);
-          continue;
-        }
-        perExecution.set(hint.executionId, count + 1);
-        bucket.delete(commandId);
-        this.#size -= 1;
-        taken.push(hint);
-      }
-    }
-    // Nobody else wants the room that is left.
-    for (const hint of passedOver) {
+    for (const hint of this.#hintsOf(claimant.pools)) {
       if (taken.length >= claimant.room) break;
-      this.drop(hint);
+      if (claimant.toolKinds !== null && !claimant.toolKinds.has(hint.toolKind)) continue;
+      const count = perExecution.get(hint.executionId) ?? 0;
+      if (count >= share) {
+        passedOver.push(hint);
+        continue;
+      }
+      perExecution.set(hint.executionId, count + 1);
       taken.push(hint);
     }
+    // Nobody else wants the room that is left.
+    taken.push(...passedOver.slice(0, Math.max(0, claimant.room - taken.length)));
+    for (const hint of taken) this.drop(hint);
     return taken;
+  }
+
+  *#hintsOf(pools: readonly string[]): Iterable<CommandHint> {
+    for (const bucket of this.#bucketsOf(pools)) yield* bucket.values();
   }
 
   /** Of these pools together, highest priority first. */
@@ -138,7 +140,20 @@ export class CommandBoard {
   }
 
   drop(hint: Pick<CommandHint, 'pool' | 'commandId'>): void {
-    for (const bucket of this.#backlog.get(hint.pool) ?? []) if (bucket.delete(hint.commandId)) this.#size -= 1;
+    const buckets = this.#backlog.get(hint.pool) ?? [];
+    const priorities = this.#priorities.get(hint.pool) ?? [];
+    for (let at = buckets.length - 1; at >= 0; at -= 1) {
+      const bucket = buckets[at];
+      if (bucket?.delete(hint.commandId) !== true) continue;
+      this.#size -= 1;
+      if (bucket.size > 0) continue;
+      // Names of pools and priorities come from outside: one without hints is forgotten.
+      buckets.splice(at, 1);
+      priorities.splice(at, 1);
+    }
+    if (buckets.length > 0) return;
+    this.#backlog.delete(hint.pool);
+    this.#priorities.delete(hint.pool);
   }
 }
 

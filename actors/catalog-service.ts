@@ -4,7 +4,15 @@
  * version never changes, nothing has to be forgotten for correctness, only for room.
  */
 
-import type { JsonMap } from '../machines/json.ts';
+import {
+  accessRefusal,
+  accessRuleProblems,
+  accessRulesOf,
+  mayAccess,
+  type Permission,
+  TOKEN_ROLES,
+} from '../machines/access.ts';
+import type { Json, JsonMap } from '../machines/json.ts';
 import type { CatalogDocument, CatalogReading, ReadingOptions } from '../machines/playbook/catalog-document.ts';
 import { isExecutable, readStoredKind, type StoredKind } from '../machines/playbook/catalog-kind.ts';
 import { metaOf } from '../machines/playbook/catalog-listing.ts';
@@ -25,6 +33,8 @@ export interface Located {
   readonly path: string;
   readonly version: number;
   readonly kind: string;
+  /** May change after the version was stored, unlike everything else. */
+  readonly meta: JsonMap;
 }
 
 export interface CatalogDraft {
@@ -45,10 +55,14 @@ export interface CatalogStore {
   version(path: string, version: number): Promise<CatalogEntry | null>;
   /** The newest active version, else the newest archived one. */
   newest(path: string): Promise<CatalogEntry | null>;
+  /** The `meta` of a version, archived or not; null when there is none. */
+  meta(catalogId: number): Promise<JsonMap | null>;
   locateId(catalogId: number): Promise<Located | null>;
   /** Newest of these kinds when no version is given. */
   locatePath(path: string, version: number | null, kinds: readonly string[]): Promise<Located | null>;
   list(filter: CatalogFilter): Promise<readonly CatalogEntry[]>;
+  /** How many match, whatever the page, by the rules they have (`meta.access`, null for none). */
+  count(filter: CatalogFilter): Promise<readonly { readonly access: Json; readonly count: number }[]>;
   versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
   /** Archives what is active among them; returns their ids, oldest version first. */
   archive(target: { catalogId: number } | { path: string }, audit: AuditRow): Promise<readonly number[]>;
@@ -81,6 +95,37 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
   async function auditOf(action: string, target: string, detail: JsonMap): Promise<AuditRow> {
     await ids.reserve(1);
     return { ...caller(), auditId: ids.next(), action, target, outcome: 'ok', detail };
+  }
+
+  /** By the rules of the entry (api 8.8.5). Outside a request and in open mode the caller is an admin. */
+  function allows(entry: Pick<CatalogEntry, 'meta'>, permission: Permission): boolean {
+    const { actor: subject, role: name } = caller();
+    const role = TOKEN_ROLES.find((each) => each === name);
+    return role !== undefined && mayAccess(accessRulesOf(entry.meta), { role, subject }, permission);
+  }
+
+  /** Throws forbidden. */
+  function permitted<E extends Pick<CatalogEntry, 'meta'>>(entry: E, permission: Permission): E {
+    if (allows(entry, permission)) return entry;
+    const role = TOKEN_ROLES.find((each) => each === caller().role) ?? 'viewer';
+    throw new DomainError('forbidden', accessRefusal(role, permission));
+  }
+
+  function viewed(entry: CatalogEntry | null): CatalogEntry | null {
+    return entry === null ? null : permitted(entry, 'view');
+  }
+
+  /** Pages by path go on behind what the caller may not see; other orders have one page only. */
+  async function visible(filter: CatalogFilter): Promise<readonly CatalogEntry[]> {
+    const seen: CatalogEntry[] = [];
+    for (let afterPath = filter.afterPath; ; ) {
+      const rows = await store.list(afterPath === undefined ? filter : { ...filter, afterPath });
+      seen.push(...rows.filter((row) => allows(row, 'view')));
+      const last = rows.at(-1);
+      const isWhole = seen.length >= filter.limit || rows.length < filter.limit || last === undefined;
+      if (isWhole || filter.order === 'newest' || filter.versions === 'all') return seen.slice(0, filter.limit);
+      afterPath = last.path;
+    }
   }
 
   async function find(id: string): Promise<CatalogEntry | null> {
@@ -167,6 +212,8 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       await ids.reserve(2);
       const { actor } = caller();
       const draft = draftOf(ids.next(), reading.document, actor === OPEN_CALLER.actor ? null : actor);
+      const newest = await store.newest(draft.path);
+      if (newest !== null) permitted(newest, 'modify');
       const audit = await auditOf('catalog.register', draft.path, { kind: draft.kind });
       return { ...(await store.add(draft, ifChanged, audit)), warnings: reading.document.warnings };
     },
@@ -174,23 +221,32 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
     async get(given, version) {
       const path = readCatalogPath(given);
       if (path === null) return null;
-      return version === 'latest' ? store.newest(path) : store.version(path, version);
+      return viewed(await (version === 'latest' ? store.newest(path) : store.version(path, version)));
     },
 
-    byId: (catalogId) => store.byId(catalogId),
-    find,
-    list: (filter) => store.list(filter),
+    byId: async (catalogId) => viewed(await store.byId(catalogId)),
+    find: async (id) => viewed(await find(id)),
+    list: visible,
+
+    async count(filter) {
+      const groups = await store.count(filter);
+      const seen = groups.filter(({ access }) => allows({ meta: access === null ? {} : { access } }, 'view'));
+      return seen.reduce((sum, { count }) => sum + count, 0);
+    },
 
     async versions(given) {
       const path = readCatalogPath(given);
       const found = path === null ? [] : await store.versions(path);
-      if (found.length === 0) throw new DomainError('not_found', `Playbook '${given}' not found`);
+      const [newest] = found;
+      if (newest === undefined) throw new DomainError('not_found', `Playbook '${given}' not found`);
+      permitted(newest.entry, 'view');
       return found;
     },
 
     async archive(id) {
       const entry = await find(id);
       if (entry === null) throw new DomainError('not_found', 'Catalog entry not found');
+      permitted(entry, 'modify');
       const one = isId(id) && Number(id) === entry.catalogId;
       const audit = await auditOf('catalog.archive', entry.path, one ? { catalog_id: entry.catalogId } : {});
       const archived = await store.archive(one ? { catalogId: entry.catalogId } : { path: entry.path }, audit);
@@ -198,7 +254,10 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
     },
 
     async update(id, change) {
+      const problems = accessRuleProblems(change.meta?.['access']);
+      if (problems.length > 0) throw new DomainError('validation_error', problems.join('; '), { errors: problems });
       const entry = await find(id);
+      if (entry !== null) permitted(entry, 'modify');
       const action = change.status === 'archived' ? 'catalog.archive' : 'catalog.register';
       const audit = await auditOf(action, entry?.path ?? id, {
         catalog_id: entry?.catalogId ?? null,
@@ -222,8 +281,15 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
     },
 
     async executable(request) {
-      const { catalogId } = await locate(request);
+      const { catalogId, meta } = await locate(request);
+      permitted({ meta }, request.purpose ?? 'execute');
       return loaded(catalogId);
+    },
+
+    async accessRules(given) {
+      if (typeof given === 'number') return accessRulesOf((await store.meta(given)) ?? undefined);
+      const path = readCatalogPath(given);
+      return accessRulesOf((path === null ? null : await store.newest(path))?.meta);
     },
 
     playbook: (catalogId) => loaded(catalogId),

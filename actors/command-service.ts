@@ -4,16 +4,16 @@
  *
  * Misbehaves when the database is away: reports are answered with 503 and come again with the same ids.
  */
-import type { ClaimPolicy } from '../machines/command/claim.ts';
+import { type ClaimPolicy, heldAsOf, heldSince } from '../machines/command/claim.ts';
 import { isoOf } from '../machines/command/instant.ts';
 import type { Claimant, CommandBoard } from './board.ts';
 import { DomainError } from './errors.ts';
 import type { ExecutionActor, Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
+import { Holds } from './holds.ts';
 import type { Clock, CommandRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
-import { Recent } from './recent.ts';
 import {
   type Handling,
   handleKnown,
@@ -52,6 +52,8 @@ export interface CommandServiceParts {
   readonly meter: Meter;
   readonly policy: ClaimPolicy;
   readonly stepTimeoutSeconds: number;
+  /** A worker hears within this time that its command was ended, whatever became of the hints. */
+  readonly cancelCheckSeconds: number;
   /** Hints from the store for pools this process has not looked at lately. */
   catchUp(pools: readonly string[]): Promise<void>;
   recordEvent: ExecutionService['recordEvent'];
@@ -63,22 +65,10 @@ const WAIT_MAX_MS = 60_000;
 /** Looks at the log for one report while others keep changing it. */
 const LOOKS_MAX = 8;
 const PASSES_MAX = 8;
-/** `heartbeat_at` of a held command is written at most this often. */
-const TOUCH_EVERY_MS = 10_000;
-/** Commands whose end another process wrote are never heard of again here. What is forgotten is asked of the store. */
-const HELD_MAX = 100_000;
-
-interface Held {
-  readonly executionId: number;
-  readonly attempt: number;
-  readonly workerId: string;
-  touchedAt: number;
-}
 
 export class Commands implements CommandService {
   readonly #parts: CommandServiceParts;
-  /** Grants of this process that are still open, by command. */
-  readonly #held = new Recent<number, Held>({ countMax: HELD_MAX, sizeMax: HELD_MAX });
+  readonly #holds: Holds;
   readonly #unnamed: UnnamedGrants;
   /** Wakes the waiting calls of a worker. */
   readonly #polls = new Map<string, Set<() => void>>();
@@ -86,6 +76,8 @@ export class Commands implements CommandService {
 
   constructor(parts: CommandServiceParts) {
     this.#parts = parts;
+    const { store, clock, policy, cancelCheckSeconds } = parts;
+    this.#holds = new Holds({ store, clock, leaseSeconds: policy.leaseSeconds, cancelCheckSeconds });
     this.#unnamed = new UnnamedGrants((workerId) => parts.store.heldBy(workerId));
   }
 
@@ -104,7 +96,13 @@ export class Commands implements CommandService {
           // The holder changed between the look-up and now: ask again about the new one.
           if (row.workerId !== known.workerId) return { decision: 'again' } as const;
           const status = worker?.status ?? 'ready';
-          const granting = grantCommand(actor, row, { name: workerId, status, claimId }, holder, policy);
+          const granting = grantCommand(
+            actor,
+            heldAsOf(row, known),
+            { name: workerId, status, claimId },
+            holder,
+            policy,
+          );
           if (granting.decision !== 'grant') return granting;
           return {
             decision: 'grant',
@@ -195,6 +193,8 @@ export class Commands implements CommandService {
     let commands: readonly GrantedCommand[] = repeated ?? [];
     if (claimant !== null && wants !== null) {
       await this.#serveOnce(claimant);
+      // Another flush may be serving it too; what it grants is part of this answer, or nobody hears of it.
+      await this.#underWay(claimant);
       commands = this.#close(claimant, wants);
     }
     return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
@@ -216,12 +216,15 @@ export class Commands implements CommandService {
     for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
       if (row.completedAt === null && row.parkedOn === null) continue;
       if (row.workerId !== null) this.#unnamed.named(row.workerId, [row.commandId]);
-      const held = this.#held.get(row.commandId);
-      this.#held.delete(row.commandId);
+      const worker = this.#holds.closed(row.commandId);
       this.#parts.board.drop(row);
-      if (held !== undefined && row.status === 'CANCELLED')
-        for (const wake of this.#polls.get(held.workerId) ?? []) wake();
+      if (worker !== null && row.status === 'CANCELLED') for (const wake of this.#polls.get(worker) ?? []) wake();
     }
+  }
+
+  /** A run that another process ended: workers that hold something of it are told at once. */
+  onEndedElsewhere(executionId: number): void {
+    this.#holds.endedElsewhere(executionId);
   }
 
   async #worker(name: string): Promise<WorkerRow> {
@@ -318,6 +321,7 @@ export class Commands implements CommandService {
         clearTimeout(timer);
         signal.removeEventListener('abort', onAbort);
         wakes.delete(onWake);
+        unwatch();
         if (wakes.size === 0) this.#polls.delete(worker);
         claimant.onGranted = () => {};
         board.leave(claimant);
@@ -328,8 +332,11 @@ export class Commands implements CommandService {
       const timer = setTimeout(() => end(true), ms);
       signal.addEventListener('abort', onAbort, { once: true });
       wakes.add(onWake);
+      const unwatch = this.#holds.watch(holding, onWake);
       claimant.onGranted = () => end(false);
       board.wait(claimant);
+      // What was heard since the worker's holdings were looked at.
+      if (this.#holds.isDoubtful(holding)) end(true);
     });
   }
 
@@ -378,56 +385,19 @@ export class Commands implements CommandService {
   }
 
   #hold({ row }: GrantedCommand): void {
-    const { executionId, attempt, workerId } = row;
-    const touchedAt = this.#parts.clock.now();
-    this.#held.put(row.commandId, { executionId, attempt, workerId: workerId ?? '', touchedAt }, 1);
+    // Told again to the worker that has it, a command is as old as its row says, and due to be refreshed as before.
+    this.#holds.granted(row, heldSince(row));
   }
 
   // ---------------------------------------------------------------- holds
 
   /** Orders for what a worker says it still works on; everything else it holds is refreshed. */
-  async stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
-    const { store, clock } = this.#parts;
+  stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
     this.#unnamed.named(
       worker,
       holding.map((hold) => hold.commandId),
     );
-    const stops: StopOrder[] = [];
-    const touches: { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[] = [];
-    const now = clock.now();
-    for (const hold of holding) {
-      const held = this.#held.get(hold.commandId);
-      if (held !== undefined && held.attempt === hold.attempt && held.workerId === worker) {
-        if (now - held.touchedAt < TOUCH_EVERY_MS) continue;
-        held.touchedAt = now;
-        touches.push({ ...hold, executionId: held.executionId, nextWakeAt: this.#wakeAt(now) });
-        continue;
-      }
-      const row = await store.command(hold.commandId);
-      const reason = await this.#stopReason(worker, hold, row);
-      if (reason !== null) stops.push({ ...hold, reason });
-      else if (row !== null)
-        this.#held.put(
-          hold.commandId,
-          { executionId: row.executionId, attempt: hold.attempt, workerId: worker, touchedAt: 0 },
-          1,
-        );
-    }
-    if (touches.length > 0) await store.touch(touches);
-    return stops;
-  }
-
-  #wakeAt(now: number): string {
-    return isoOf(now + this.#parts.policy.leaseSeconds * 1000);
-  }
-
-  async #stopReason(worker: string, hold: Hold, row: CommandRow | null): Promise<StopOrder['reason'] | null> {
-    if (row === null) return 'unknown';
-    if (row.completedAt !== null) {
-      const execution = await this.#parts.store.execution(row.executionId);
-      return execution?.status === 'cancelled' ? 'execution_cancelled' : 'execution_finished';
-    }
-    return row.attempt === hold.attempt && row.workerId === worker ? null : 'stale';
+    return this.#holds.stopOrders(worker, holding);
   }
 
   // ---------------------------------------------------------------- reports
@@ -490,9 +460,7 @@ export class Commands implements CommandService {
   }
 
   async #executionOf(commandId: number): Promise<number | null> {
-    const held = this.#held.get(commandId);
-    if (held !== undefined) return held.executionId;
-    return (await this.#parts.store.command(commandId))?.executionId ?? null;
+    return this.#holds.executionOf(commandId) ?? (await this.#parts.store.command(commandId))?.executionId ?? null;
   }
 
   async #reportOutcome(

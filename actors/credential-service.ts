@@ -79,14 +79,18 @@ export function createCredentialService(ports: CredentialPorts): CredentialServi
 
     async reveal(identifier, { executionId, workerId, requestId }) {
       await ids.reserve(1);
-      return store.transaction(async (tx) => {
+      const revealed = await store.transaction(async (tx) => {
         const { sealed, ...credential } = (await tx.find(identifier, false)) ?? notFound();
-        const data = opened(vault, credential, sealed);
         const detail = { id: credential.id, execution_id: executionId, worker_id: workerId };
-        await tx.audit(audit('credential.reveal', credential.name, detail, { requestId }));
-        ports.meter?.count('svc_credential_reveals_total');
-        return { ...credential, data };
+        const row = audit('credential.reveal', credential.name, detail, { requestId });
+        const data = openedOrNot(vault, credential, sealed);
+        // What does not open was touched by somebody, and that is worth a trace more than anything.
+        await tx.audit(data instanceof DomainError ? { ...row, outcome: 'error' } : row);
+        return { credential, data };
       });
+      if (revealed.data instanceof DomainError) throw revealed.data;
+      ports.meter?.count('svc_credential_reveals_total');
+      return { ...revealed.credential, data: revealed.data };
     },
 
     list: (filter) => store.list(filter),
@@ -137,6 +141,20 @@ function opened(vault: Vault, credential: { readonly id: string; readonly name: 
   const data = vault.open(credentialBinding(credential), sealed);
   if (!isMap(data)) throw new Error('a credential holds something else than a map');
   return data;
+}
+
+/** The refusal as a value, so that the transaction that notes it can commit. */
+function openedOrNot(
+  vault: Vault,
+  credential: { readonly id: string; readonly name: string },
+  sealed: string,
+): JsonMap | DomainError {
+  try {
+    return opened(vault, credential, sealed);
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    throw error;
+  }
 }
 
 function checkSchema(schema: JsonMap): void {

@@ -2,13 +2,16 @@
  * The actors of one process, put together over their ports. Production hands in PostgreSQL and the network, tests and the
  * simulator hand in memory; what happens in between is the same code.
  */
+
 import type { ClaimPolicy } from '../machines/command/claim.ts';
 import { instantOf } from '../machines/command/instant.ts';
 import { NO_CHILD } from '../machines/command/retry-wait.ts';
 import type { EngineLimits } from '../machines/execution/stage.ts';
-import { isMap, type JsonMap } from '../machines/json.ts';
+import type { JsonMap } from '../machines/json.ts';
+import type { CurrentCaller } from './audit.ts';
 import { CommandBoard } from './board.ts';
 import { Children } from './children.ts';
+import { hintIn } from './command-hint.ts';
 import { Commands } from './command-service.ts';
 import { CommitTally } from './commit-tally.ts';
 import { Executions } from './execution-service.ts';
@@ -29,6 +32,7 @@ export interface EngineSettings {
   readonly pendingRetrySeconds: number;
   readonly stepTimeoutSeconds: number;
   readonly commandMaxAttempts: number;
+  readonly cancelCheckSeconds: number;
   readonly nestingMax: number;
   readonly flushMaxTurns: number;
   readonly mailboxMax: number;
@@ -49,6 +53,8 @@ export interface EnginePorts {
   readonly workers: WorkerService;
   /** Resolves the entries that playbooks declare; without it they are left to the API. */
   readonly keychain?: KeychainPreparation;
+  /** Who asks, where requests are served. */
+  readonly caller?: CurrentCaller;
   /** Hex, of the text in UTF-8. */
   sha256(text: string): string;
 }
@@ -149,6 +155,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     supervisor,
     children,
     wake,
+    endAbandoned: () => executions.endAbandoned(0),
     expect: ({ nextWakeAt, ...wait }) => wakes.add(instantOf(nextWakeAt), wait),
     bus,
     clock,
@@ -167,6 +174,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     log,
     meter,
     keychain: ports.keychain ?? null,
+    caller: ports.caller ?? null,
   });
   const commands = new Commands({
     store,
@@ -179,12 +187,13 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     meter,
     policy: settings.policy,
     stepTimeoutSeconds: settings.stepTimeoutSeconds,
+    cancelCheckSeconds: settings.cancelCheckSeconds,
     catchUp: (pools) => recovery.catchUp(pools),
     recordEvent: (input) => executions.recordEvent(input),
     onParked: (executionId, commandId, childId) => children.onParked(executionId, commandId, childId),
   });
   const unsubscribe = bus.subscribe((topic, hints) => {
-    if (topic === 'executions') for (const hint of hints) notifyOf(executions, hint);
+    if (topic === 'executions') for (const hint of hints) notifyOf(executions, commands, hint);
     if (topic.startsWith('commands.')) takeHints(recovery, topic.slice('commands.'.length), hints);
   });
 
@@ -208,38 +217,26 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
   };
 }
 
-function notifyOf(executions: Executions, hint: JsonMap): void {
+function notifyOf(executions: Executions, commands: Commands, hint: JsonMap): void {
   const { execution_id: id, last_event_id: last, status } = hint;
   if (typeof id !== 'number' || typeof last !== 'number') return;
   if (status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'running') {
     executions.notify(id, last, status);
+    if (status !== 'running') commands.onEndedElsewhere(id);
   }
 }
 
-/** Hints are data from outside: what does not look like one is a sign that something is there. */
-function takeHints(recovery: Recovery, pool: string, hints: readonly JsonMap[]): void {
+/** A message that names no command is a sign that something is there. */
+function takeHints(recovery: Recovery, pool: string, messages: readonly JsonMap[]): void {
   const known: CommandHint[] = [];
-  for (const hint of hints) {
-    const { execution_id: executionId, command_id: commandId, priority, tool_kind: toolKind } = hint;
-    if (
-      !isMap(hint) ||
-      typeof executionId !== 'number' ||
-      typeof commandId !== 'number' ||
-      typeof toolKind !== 'string'
-    ) {
+  for (const message of messages) {
+    const hint = hintIn(pool, message);
+    if (hint === null) {
       // A lost look is repeated by the poll.
       recovery.onPoolHint(pool).catch(() => {});
       return;
     }
-    const retry = hint['retry'] === true;
-    known.push({
-      executionId,
-      commandId,
-      pool,
-      toolKind,
-      priority: typeof priority === 'number' ? priority : 0,
-      retry,
-    });
+    known.push(hint);
   }
   recovery.onHint(known);
 }

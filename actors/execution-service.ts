@@ -2,6 +2,7 @@
  * Starting, ending and following executions (api 2.3, 4.1, 4.8). Every change of an execution is an event delivered through
  * its mailbox; a statement that sets a status does not exist.
  */
+
 import { canonicalJson } from '../machines/canonical-json.ts';
 import { isoOf } from '../machines/command/instant.ts';
 import type { LogEvent } from '../machines/events.ts';
@@ -13,6 +14,7 @@ import type { JsonMap } from '../machines/json.ts';
 import { Facade } from '../machines/playbook/template/facade.ts';
 import { MissingPayload } from '../machines/playbook/values.ts';
 import { mergeInputs } from '../machines/playbook/workload.ts';
+import type { AuditRow, CurrentCaller } from './audit.ts';
 import { DomainError } from './errors.ts';
 import { type Engine, ExecutionActor, type Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
@@ -30,6 +32,7 @@ import {
   type Store,
   UnavailableError,
 } from './ports.ts';
+import { readingStage } from './reading-stage.ts';
 import { endCancelled, endFromOutside, recordEvent, refuseReserved } from './record-event.ts';
 import { endsNow, hasMovedSince, isBehind } from './report.ts';
 import { copiesFor, inputsOf } from './rerun.ts';
@@ -46,7 +49,7 @@ import type {
   StartRequest,
 } from './services.ts';
 import type { Supervisor } from './supervisor.ts';
-import { startedTrace } from './traces.ts';
+import { startedTrace, traceMeta } from './traces.ts';
 
 export interface ExecutionServiceParts {
   readonly store: Store;
@@ -63,15 +66,21 @@ export interface ExecutionServiceParts {
   readonly nestingMax: number;
   /** Null: declared entries are not resolved here. */
   readonly keychain: KeychainPreparation | null;
+  /** Who asks, where requests are served: what people do leaves audit rows. */
+  readonly caller: CurrentCaller | null;
 }
 
 /** One call cancels so many at most; the next one goes on. */
 const CLEANUP_MAX = 100_000;
 const CLEANUP_AT_ONCE = 64;
+/** Children of one look; the next one goes on. */
+const ABANDONED_MAX = 1_000;
 const WAIT_MAX_MS = 60_000;
 const ROWS_AT_ONCE = 500;
 /** Looks at the log for one event while others keep changing it. */
 const LOOKS_MAX = 8;
+/** Never a row, so never a second one: the answer names the server's own. */
+const UNSTORED: ReadonlySet<string> = new Set(['command.heartbeat', 'step.enter']);
 
 /** `row` is there when this process made the change; a hint of another one has only the facts. */
 type Follower = (lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null) => void;
@@ -116,11 +125,17 @@ export class Executions implements ExecutionService {
       workload,
       args: request.workload,
     });
+    const { path, version, catalogId } = entry;
+    const isChild = (request.parentCommandId ?? null) !== null;
+    const audit = isChild
+      ? null
+      : await this.#audit('execution.start', executionId, { path, version, catalog_id: catalogId });
     let actor: ExecutionActor;
     let commandsGenerated: number;
     try {
       const started = await flusher.submit({
         executionId,
+        audit,
         create: () => {
           const row = this.#newRow(executionId, request, entry, parent, workload, hash);
           return new ExecutionActor(
@@ -145,7 +160,7 @@ export class Executions implements ExecutionService {
                 parent_execution_id: parent?.executionId ?? null,
                 ...(request.from ? { from_step: request.from.step } : {}),
               },
-              meta: { ...(created.row.trace === null ? {} : { trace: created.row.trace }), ...request.meta },
+              meta: { ...traceMeta(created.row.trace), ...request.meta },
             },
             request.from?.copied,
           );
@@ -276,6 +291,7 @@ export class Executions implements ExecutionService {
   ): Promise<{ status: 'finalized' | 'already_completed'; message: string }> {
     const done = await this.#parts.flusher.submit({
       executionId,
+      audit: await this.#audit('execution.finalize', executionId, { status: options.status }),
       apply: (actor) => {
         if (isEnded(actor)) return false;
         endFromOutside(actor, { status: options.status, reason: options.error ?? options.reason, result: null });
@@ -316,7 +332,9 @@ export class Executions implements ExecutionService {
           return recordEvent(actor, input, known);
         },
       });
-      if (receipt !== null) return receipt;
+      if (receipt === null) continue;
+      if (receipt.duplicate && !UNSTORED.has(input.type)) this.#parts.meter.count('svc_events_duplicate_total');
+      return receipt;
     }
     throw new DomainError('queue_unavailable', `Execution ${input.executionId} is changing too fast`);
   }
@@ -328,7 +346,7 @@ export class Executions implements ExecutionService {
     await this.#parts.supervisor.fetchPayloads(writtenRefs(actor));
     const progress = progressOf(run, actor.plan.graph, actor.touched, actor.row.status !== 'running');
     const named = (status: string) => Object.keys(run.steps).filter((step) => run.steps[step]?.status === status);
-    const variables = new ServerScope(stageOf(actor), null).lookup('ctx');
+    const variables = new ServerScope(readingStage(actor), null).lookup('ctx');
     return {
       progress: progress.percent,
       progressDetail: progress.detail,
@@ -391,6 +409,16 @@ export class Executions implements ExecutionService {
       await this.#cancelOne(executionId, reason, 'cascade', { cascade_from: parent });
   }
 
+  /**
+   * Ends the children that a crash kept from being ended with the wait for them. The rows say which: what has been so for at
+   * least `seconds` is nobody's work under way. Answers how many children there were.
+   */
+  async endAbandoned(seconds: number): Promise<number> {
+    const found = await this.#parts.store.abandoned(seconds, ABANDONED_MAX);
+    for (const { executionId, parentExecutionId } of found) await this.#abandon(executionId, parentExecutionId);
+    return found.length;
+  }
+
   /** An event that keeps failing its execution ends it, so that nobody waits for it for ever (api 4.1). */
   endPoisoned(executionId: number, error: unknown): void {
     const { flusher, log } = this.#parts;
@@ -417,14 +445,24 @@ export class Executions implements ExecutionService {
   }
 
   async #cancelOne(executionId: number, reason: string, by: string, extra: JsonMap): Promise<boolean> {
+    const action = by === 'cleanup' ? 'execution.cleanup' : 'execution.cancel';
     return this.#parts.flusher.submit({
       executionId,
+      audit: await this.#audit(action, executionId, { by, ...extra }),
       apply: (actor) => {
         if (isEnded(actor)) return false;
         endCancelled(actor, { reason, by, extra });
         return true;
       },
     });
+  }
+
+  /** Null where no person asks: children that workers start, schedules, what the service does by itself. */
+  async #audit(action: string, executionId: number, detail: JsonMap): Promise<AuditRow | null> {
+    const caller = this.#parts.caller?.() ?? null;
+    if (caller === null || caller.requestId === null || caller.role === 'worker') return null;
+    await this.#parts.ids.reserve(1);
+    return { ...caller, auditId: this.#parts.ids.next(), action, target: String(executionId), outcome: 'ok', detail };
   }
 
   async #row(executionId: number): Promise<ExecutionRow> {
@@ -569,28 +607,6 @@ async function writtenRows(executionId: number, through: number, store: Store): 
     found.push(...rows.filter((event) => event.type === 'ctx.updated'));
   }
   return found;
-}
-
-/** The part of a stage that a scope reads; nothing can be recorded through it. */
-function stageOf(actor: ExecutionActor): ConstructorParameters<typeof ServerScope>[0] {
-  const refuse = (): never => {
-    throw new Error('reading an execution records nothing');
-  };
-  return {
-    plan: actor.plan,
-    run: runOf(actor.state),
-    materials: actor.state.materials,
-    identity: actor.row,
-    limits: actor.engine.limits,
-    copied: [],
-    record: refuse,
-    issue: refuse,
-    newId: refuse,
-    isPending: () => false,
-    cancelChild: refuse,
-    payload: actor.engine.payload,
-    store: () => null,
-  };
 }
 
 /** A payload that is gone is no defect of the engine's: the values of the run cannot be told without it (language 10.4). */

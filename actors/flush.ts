@@ -6,15 +6,24 @@
  * flushes may overlap. When a commit fails, memory is ahead of the log: everything the flush touched is evicted and tried
  * again from the log, alone if it keeps failing, so that one poisoned execution never blocks its neighbours.
  */
-import type { ClaimHolder, ClaimPolicy } from '../machines/command/claim.ts';
+
+import {
+  type Arbitration,
+  type ClaimHolder,
+  type ClaimPolicy,
+  heldAsOf,
+  heldSince,
+} from '../machines/command/claim.ts';
 import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { NeedPayload } from '../machines/playbook/values.ts';
+import type { AuditRow } from './audit.ts';
 import type { Claimant, CommandBoard } from './board.ts';
 import { suits } from './board.ts';
+import { hintOf } from './command-hint.ts';
 import { DomainError } from './errors.ts';
 import { type ExecutionActor, isWritten, type Writing } from './execution-actor.ts';
 import { FlushSpans } from './flush-spans.ts';
-import { grantCommand, grantedCommand } from './grant.ts';
+import { type ClaimantName, failExhausted, grantCommand, grantedCommand, judgeClaim } from './grant.ts';
 import { drainInbox } from './inbox.ts';
 import { type Fence, LeaseLostError } from './lease.ts';
 import {
@@ -28,6 +37,7 @@ import {
   RefusedWriteError,
   StaleError,
   type Store,
+  type StoredHold,
   type Tracer,
   UnavailableError,
 } from './ports.ts';
@@ -50,6 +60,8 @@ export interface Job<T> {
   readonly claimant?: Claimant | null;
   /** The lease this job is done under; it is refused with LeaseLostError when that is lost. */
   readonly fence?: Fence;
+  /** Written with the job, unless the job answers `false`: it found nothing to do. */
+  readonly audit?: AuditRow | null;
   /** Synchronous. A DomainError refuses the job and must be thrown before anything is written. */
   apply(actor: ExecutionActor): T;
 }
@@ -108,6 +120,7 @@ export interface FlusherParts {
   onPending(hints: readonly CommandHint[]): void;
 }
 
+const NO_HOLDS: ReadonlyMap<number, StoredHold> = new Map();
 const FLUSHES_AT_ONCE = 2;
 /** Room for one loop that goes out all at once; ordinary turns issue a command or two. */
 const IDS_PER_FLUSH = 2_048;
@@ -248,12 +261,14 @@ export class Flusher {
         ...[...hints].map(({ hint }) => hint.executionId),
       ]);
       const loadMs = performance.now() - started;
-      const holders = await this.#holdersOf(hints, loaded);
+      const [holders, holds] = await Promise.all([this.#holdersOf(hints, loaded), this.#holdsOf(hints, loaded)]);
       let turns = batch.length;
       for (const executionId of held) turns += loaded.get(executionId)?.inbox.length ?? 0;
       await this.#parts.reserveIds(IDS_PER_FLUSH + IDS_PER_TURN * turns);
-      done = await this.#applyAll(batch, loaded, actors, spans);
-      this.#grantHints(hints, holders, loaded, actors, grants);
+      const broken = new Set<number>();
+      done = await this.#applyAll(batch, loaded, actors, broken, spans);
+      this.#putBack(hints, broken);
+      this.#grantHints(hints, holders, holds, loaded, actors, grants);
       this.#offerNew(batch, served, actors, grants);
       const written = [...actors.values()].filter((actor) => actor.writing !== null && isWritten(actor.writing));
       for (const actor of written) projectHead(actor);
@@ -263,7 +278,7 @@ export class Flusher {
         const onPhase = (phase: CommitPhase, ms: number) => {
           phases[phase] = (phases[phase] ?? 0) + ms;
         };
-        const flush = { ...flushOf(written), ...fencesOf(done) };
+        const flush = { ...flushOf(written), ...fencesOf(done), audits: auditsOf(done) };
         const committing = spans?.now() ?? 0;
         await store.commit(flush, measured.length === 0 ? undefined : onPhase);
         spans?.committed(written, committing, { jobs: batch.length, events: flush.events.length });
@@ -296,17 +311,17 @@ export class Flusher {
     if (grants.length > 0) log.debug('commands were handed over', { count: grants.length });
   }
 
-  /** Jobs in order. One that is refused, or whose execution is defective, leaves the others alone. */
+  /** Jobs in order. One that is refused, or whose execution is defective (`broken`), leaves the others alone. */
   async #applyAll(
     batch: readonly Queued[],
     loaded: ReadonlyMap<number, ExecutionActor>,
     actors: Map<number, ExecutionActor>,
+    broken: Set<number>,
     spans: FlushSpans | null,
   ): Promise<readonly { readonly queued: Queued; readonly value: unknown }[]> {
     const { supervisor, clock, meter } = this.#parts;
     const done: { queued: Queued; value: unknown }[] = [];
     const now = clock.now();
-    const broken = new Set<number>();
     for (const queued of batch) {
       const { job } = queued;
       if (broken.has(job.executionId)) continue;
@@ -426,9 +441,34 @@ export class Flusher {
     return holders;
   }
 
+  /** Claims as the store has them, of commands that somebody holds; asked only when there are such. */
+  async #holdsOf(
+    hints: Iterable<{ readonly hint: CommandHint }>,
+    loaded: ReadonlyMap<number, ExecutionActor>,
+  ): Promise<ReadonlyMap<number, StoredHold>> {
+    const held: number[] = [];
+    for (const { hint } of hints) {
+      const row = loaded.get(hint.executionId)?.commands.get(hint.commandId);
+      if (row !== undefined && row.status !== 'PENDING' && row.parkedOn === null) held.push(row.commandId);
+    }
+    return held.length === 0 ? NO_HOLDS : this.#parts.store.holds(held);
+  }
+
+  /** Of executions whose turn was left half done nothing may be granted: what memory has of them is not in the log. */
+  #putBack(hints: Set<{ readonly claimant: Claimant; readonly hint: CommandHint }>, broken: ReadonlySet<number>): void {
+    if (broken.size === 0) return;
+    for (const taken of hints) {
+      if (!broken.has(taken.hint.executionId)) continue;
+      hints.delete(taken);
+      taken.claimant.room += 1;
+      this.#parts.board.post(taken.hint);
+    }
+  }
+
   #grantHints(
     hints: Set<{ readonly claimant: Claimant; readonly hint: CommandHint }>,
     holders: ReadonlyMap<string, ClaimHolder | null>,
+    holds: ReadonlyMap<number, StoredHold>,
     loaded: ReadonlyMap<number, ExecutionActor>,
     actors: Map<number, ExecutionActor>,
     grants: Grant[],
@@ -456,11 +496,43 @@ export class Flusher {
       actor.open(now);
       // Granted to somebody else between the look-up and now: not ours to judge.
       const holder = row.workerId === null ? null : holders.get(row.workerId);
-      const command = holder === undefined ? null : this.#tryGrant(actor, row, claimant, holder);
+      const known = heldAsOf(row, holds.get(hint.commandId));
+      const verdict = holder === undefined ? null : this.#judge(actor, known, claimant, holder);
+      if (holder !== undefined && verdict?.decision === 'exhausted') {
+        claimant.room += 1;
+        this.#exhaust(known, claimant, holder);
+        continue;
+      }
+      // Read before it was granted, the hint is older than the grant: whoever has it is not told twice (api 2.4.2).
+      const isKnown = verdict?.decision === 'grant' && verdict.reason === 'same_worker' && hint.again !== true;
+      const isLeased = isKnown && now < heldSince(known) + this.#parts.policy.leaseSeconds * 1000;
+      const command = holder === undefined || isLeased ? null : this.#tryGrant(actor, known, claimant, holder);
       if (command === null) claimant.room += 1;
       else grants.push({ claimant, command, hint });
       if ((actor.writing?.events.length ?? 0) > 0) actors.set(hint.executionId, actor);
     }
+  }
+
+  #judge(actor: ExecutionActor, row: CommandRow, claimant: Claimant, holder: ClaimHolder | null): Arbitration {
+    return judgeClaim(actor, row, nameOf(claimant), holder, this.#parts.policy);
+  }
+
+  /**
+   * Used-up attempts end the command, which is a turn, and a turn may need what has to be fetched first or may throw: it
+   * gets a job of its own. Should that fail, a sweep finds the command again.
+   */
+  #exhaust(judged: CommandRow, claimant: Claimant, holder: ClaimHolder | null): void {
+    const { executionId, commandId, attempt, workerId } = judged;
+    this.#parts.meter.count('svc_claims_total', { decision: 'exhausted', reason: 'granted' });
+    this.submit({
+      executionId,
+      apply: (actor) => {
+        const row = actor.commands.get(commandId);
+        if (row === undefined || row.attempt !== attempt || row.workerId !== workerId) return;
+        const known = heldAsOf(row, judged);
+        if (this.#judge(actor, known, claimant, holder).decision === 'exhausted') failExhausted(actor, row);
+      },
+    }).catch(() => {});
   }
 
   /** Another process may have issued the command: a live execution of this one has not heard of it. */
@@ -527,13 +599,7 @@ export class Flusher {
     holder: ClaimHolder | null,
   ): GrantedCommand | null {
     const { policy, meter } = this.#parts;
-    const granting = grantCommand(
-      actor,
-      row,
-      { name: claimant.workerId, status: 'ready', claimId: claimant.claimId },
-      holder,
-      policy,
-    );
+    const granting = grantCommand(actor, row, nameOf(claimant), holder, policy);
     meter.count('svc_claims_total', {
       decision: granting.decision,
       reason: granting.decision === 'refuse' ? granting.refusal.reason : 'granted',
@@ -649,26 +715,18 @@ export class Flusher {
   }
 }
 
+function nameOf({ workerId, claimId }: Claimant): ClaimantName {
+  return { name: workerId, status: 'ready', claimId };
+}
+
 function fencesOf(done: readonly { readonly queued: Queued }[]): { readonly fences?: readonly Fence[] } {
   const fences = new Map<string, Fence>();
   for (const { queued } of done) if (queued.job.fence) fences.set(queued.job.fence.name, queued.job.fence);
   return fences.size === 0 ? {} : { fences: [...fences.values()] };
 }
 
-function hintOf(row: {
-  executionId: number;
-  commandId: number;
-  pool: string;
-  priority: number;
-  toolKind: string;
-}): CommandHint {
-  return {
-    executionId: row.executionId,
-    commandId: row.commandId,
-    pool: row.pool,
-    priority: row.priority,
-    toolKind: row.toolKind,
-  };
+function auditsOf(done: readonly { readonly queued: Queued; readonly value: unknown }[]): readonly AuditRow[] {
+  return done.flatMap(({ queued, value }) => (value === false ? [] : (queued.job.audit ?? [])));
 }
 
 function errorText(error: unknown): string {

@@ -1,5 +1,11 @@
 /** Giving a command to a worker inside a flush: arbitration, `command.claimed`, and the row with its fencing token. */
-import { arbitrateClaim, type ClaimHolder, type ClaimPolicy, type Refusal } from '../machines/command/claim.ts';
+import {
+  type Arbitration,
+  arbitrateClaim,
+  type ClaimHolder,
+  type ClaimPolicy,
+  type Refusal,
+} from '../machines/command/claim.ts';
 import { instantOf } from '../machines/command/instant.ts';
 import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
@@ -20,6 +26,20 @@ export type Granting =
   | { readonly decision: 'refuse'; readonly refusal: Refusal }
   | { readonly decision: 'exhausted'; readonly reason: string };
 
+/** May this claimant have this open command of a live execution? Writes nothing. */
+export function judgeClaim(
+  actor: ExecutionActor,
+  row: CommandRow,
+  claimant: ClaimantName,
+  holder: ClaimHolder | null,
+  policy: ClaimPolicy,
+): Arbitration {
+  const claimable = { ...row, retryAt: retryWaitOf(row)?.at ?? null };
+  // A turn of this very flush may have ended the run; the row follows at the end of the flush.
+  const status = actor.state.snapshot.status === 'done' ? 'ended' : actor.row.status;
+  return arbitrateClaim(claimable, status, claimant, holder, instantOf(actor.at), policy);
+}
+
 /** Decides over an open command of a live execution, and writes the grant if it is one. */
 export function grantCommand(
   actor: ExecutionActor,
@@ -28,10 +48,7 @@ export function grantCommand(
   holder: ClaimHolder | null,
   policy: ClaimPolicy,
 ): Granting {
-  const claimable = { ...row, retryAt: retryWaitOf(row)?.at ?? null };
-  // A turn of this very flush may have ended the run; the row follows at the end of the flush.
-  const status = actor.state.snapshot.status === 'done' ? 'ended' : actor.row.status;
-  const verdict = arbitrateClaim(claimable, status, claimant, holder, instantOf(actor.at), policy);
+  const verdict = judgeClaim(actor, row, claimant, holder, policy);
   if (verdict.decision === 'refuse') return { decision: 'refuse', refusal: verdict };
   if (verdict.decision === 'exhausted') {
     failExhausted(actor, row);
@@ -76,7 +93,7 @@ export function grantCommand(
 }
 
 /** A command that has used up its attempts fails at the claim (api 4.2). */
-function failExhausted(actor: ExecutionActor, row: CommandRow): void {
+export function failExhausted(actor: ExecutionActor, row: CommandRow): void {
   const message = `command ${row.commandId} of step '${row.stepName}' was claimed ${row.attempt} times and never finished`;
   const error = { kind: 'logic', code: 'ATTEMPTS_EXHAUSTED', message, retryable: false };
   const common = {
@@ -136,7 +153,7 @@ export function describeCommand(
     timeoutSeconds: step?.step.timeoutSeconds ?? stepTimeoutSeconds,
     leaseSeconds,
     iterationTotal: typeof total === 'number' ? total : null,
-    trace: commandTrace(execution.engine.tracer, execution.row, row.commandId),
+    ...commandTrace(execution.engine.tracer, execution.row, row.commandId),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { LogEvent } from '../machines/events.ts';
 import { EXECUTION_MACHINE_VERSION } from '../machines/execution/machine.ts';
-import { bodyOf } from '../machines/execution/materials.ts';
+import { outcomeBody } from '../machines/execution/materials.ts';
 import type { Plan } from '../machines/execution/plan.ts';
 import { newRun, type Run } from '../machines/execution/run.ts';
 import {
@@ -79,7 +79,8 @@ export async function readMaterials(
     const ended = await store.iterations(executionId, step, run.steps[step]?.activation ?? 1);
     for (const event of ended) {
       const index = event.meta['iteration_index'];
-      if (typeof index === 'number' && material.results[index] === undefined) material.results[index] = bodyOf(event);
+      if (typeof index === 'number' && material.results[index] === undefined)
+        material.results[index] = outcomeBody(event);
     }
   }
 }

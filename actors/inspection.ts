@@ -8,7 +8,7 @@ import type { NextEvent } from '../machines/outline.ts';
 import type { Playbook } from '../machines/playbook/document.ts';
 import type { StepGraph } from '../machines/playbook/step-graph.ts';
 import type { TracePage } from './playback.ts';
-import type { CommandRow, ExecutionRow } from './ports.ts';
+import type { BatchRow, CommandRow, ExecutionRow } from './ports.ts';
 import type { KeychainAddress } from './services.ts';
 
 /** A chart as it stands; the context is metadata only. */
@@ -35,6 +35,10 @@ export interface ExecutionView extends ChartView {
 export interface CommandView extends ChartView {
   readonly row: CommandRow;
   readonly at: number;
+}
+
+export interface BatchView extends ChartView {
+  readonly row: BatchRow;
 }
 
 export interface EntryView extends ChartView {
@@ -78,6 +82,8 @@ export interface InspectionService {
   keyframe(executionId: number): Promise<Frame & { readonly status: ExecutionRow['status'] }>;
   /** Throws not_found. */
   command(commandId: number): Promise<CommandView>;
+  /** Throws not_found. */
+  batch(requestId: number): Promise<BatchView>;
   /** Throws not_found where the entry never was. */
   entry(address: KeychainAddress): Promise<EntryView>;
   /** Throws not_found, validation_error. */

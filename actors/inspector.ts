@@ -19,7 +19,14 @@ import {
 import { type Frame, Tape } from '../machines/execution/tape.ts';
 import { runFromVisible, visibleRun } from '../machines/execution/visible-run.ts';
 import { explainRun } from '../machines/execution/why.ts';
-import { type Chart, COMMAND_CHART, chartNamed, EXECUTION_CHART, KEYCHAIN_CHART } from '../machines/index.ts';
+import {
+  BATCH_CHART,
+  type Chart,
+  COMMAND_CHART,
+  chartNamed,
+  EXECUTION_CHART,
+  KEYCHAIN_CHART,
+} from '../machines/index.ts';
 import { isMap, type Json, type JsonMap } from '../machines/json.ts';
 import { foldEntry } from '../machines/keychain/history.ts';
 import { cacheKeyOf } from '../machines/keychain/scope.ts';
@@ -32,7 +39,7 @@ import { Playback } from './playback.ts';
 import type { Clock, Store } from './ports.ts';
 import { Recent } from './recent.ts';
 import { rehearse } from './rehearsal.ts';
-import type { Explanation, KeychainAddress, KeychainService, ReadService } from './services.ts';
+import type { BatchService, Explanation, KeychainAddress, KeychainService, ReadService } from './services.ts';
 import type { Trail, TrailHead, TrailPosition } from './trail.ts';
 
 export interface InspectorParts {
@@ -40,6 +47,7 @@ export interface InspectorParts {
   readonly store: Pick<Store, 'events' | 'iterations' | 'payload' | 'command' | 'commandEvents'>;
   readonly reads: Pick<ReadService, 'commands' | 'execution'>;
   readonly keychain: Pick<KeychainService, 'log'>;
+  readonly batches: Pick<BatchService, 'find'>;
   plan(catalogId: number): Promise<Plan>;
   readonly limits: EngineLimits;
   readonly clock: Clock;
@@ -53,7 +61,7 @@ const ENTRY_ROWS_MAX = 1000;
 const DRAWINGS_MAX = 64;
 
 export function createInspector(parts: InspectorParts): InspectionService {
-  const { trail, store, reads, keychain, clock } = parts;
+  const { trail, store, reads, keychain, batches, clock } = parts;
   const playback = new Playback(trail);
   const drawings = new Recent<number, Promise<Drawing>>({ countMax: DRAWINGS_MAX, sizeMax: Number.MAX_SAFE_INTEGER });
 
@@ -153,6 +161,16 @@ export function createInspector(parts: InspectorParts): InspectionService {
       const snapshot = isGivenUp ? fold(COMMAND_CHART.machine, folded, { type: 'command.cancelled' }).snapshot : folded;
       const context = { ...toSnake(snapshot.context), republish_count: row.republishCount };
       return { ...viewOf(COMMAND_CHART, snapshot, context), row, at: events.at(-1)?.eventId ?? row.eventId };
+    },
+
+    async batch(requestId) {
+      const row = await batches.find(requestId);
+      if (row === null) throw new DomainError('not_found', `Batch request not found: ${requestId}`);
+      const { eventCount, commandsGenerated, errorCode, workerId } = row;
+      // A batch has no context: its row keeps the one thing a fold of its markers would give.
+      const snapshot = BATCH_CHART.machine.resolveState({ value: row.state, context: {} });
+      const context = toSnake({ eventCount, commandsGenerated, errorCode, workerId });
+      return { ...viewOf(BATCH_CHART, snapshot, context), isActive: row.state !== 'completed', row };
     },
 
     async entry(address) {

@@ -3,7 +3,7 @@
  * first command. A live entry is reused, any other is fetched once however many executions start together. Nothing here
  * stops the execution: an entry that cannot be had is missing when a task needs it, and says why in the log.
  */
-import type { Json, JsonMap } from '../machines/json.ts';
+import { isMap, type Json, type JsonMap } from '../machines/json.ts';
 import {
   type RenewConfig,
   readFirstAnswer,
@@ -13,7 +13,13 @@ import {
 } from '../machines/keychain/renewal.ts';
 import { type EntryValue, KeychainRoot } from '../machines/keychain/root.ts';
 import { cacheKeyOf, type EntryScope, readScope } from '../machines/keychain/scope.ts';
-import { decodeSecret, type EntrySource, renderEntry, secretVariable } from '../machines/keychain/sources.ts';
+import {
+  decodeSecret,
+  type EntrySource,
+  renderEntry,
+  type SecretProvider,
+  secretVariable,
+} from '../machines/keychain/sources.ts';
 import { TemplateError } from '../machines/playbook/template/errors.ts';
 import type { Scope } from '../machines/playbook/template/facade.ts';
 import type { Limits } from '../machines/playbook/template/run.ts';
@@ -30,10 +36,28 @@ export interface KeychainSources {
   request(request: TokenRequest, signal: AbortSignal): Promise<TokenAnswer>;
   /** A variable of this process that was set for the purpose. */
   secret(variable: string): string | undefined;
+  /** One secret of a secret manager; throws SourceError where it cannot be had. */
+  managed(request: ManagedSecret, signal: AbortSignal): Promise<string>;
   /** A stored credential, revealed with a trace; null where there is none. */
-  credential(name: string, executionId: number): Promise<{ readonly type: string; readonly data: JsonMap } | null>;
+  credential(name: string, executionId: number): Promise<SourceCredential | null>;
   /** Aborts after so many milliseconds. */
   deadline(ms: number): AbortSignal;
+}
+
+export interface SourceCredential {
+  readonly type: string;
+  readonly data: JsonMap;
+  /** Hosts it may be sent to; absent: any. */
+  readonly hosts?: readonly string[];
+}
+
+export interface ManagedSecret {
+  readonly provider: Exclude<SecretProvider, 'env'>;
+  readonly path: string;
+  /** What the entry names as `auth`; the name is null for an inline map. */
+  readonly auth: (SourceCredential & { readonly name: string | null }) | null;
+  /** Inputs of the execution. */
+  readonly workload: JsonMap;
 }
 
 /** Why a value could not be had, in a sentence without values. */
@@ -78,6 +102,8 @@ interface Entry {
 
 /** All entries of one start together; a caller waits for the start. */
 const PREPARE_WITHIN_MS = 20_000;
+/** Questions to a secret manager at the same time. */
+const SECRETS_AT_ONCE = 8;
 
 export function createKeychainPreparation(parts: PreparationParts): KeychainPreparation {
   const { keychain, store, vault, sources, limits, log } = parts;
@@ -103,7 +129,7 @@ export function createKeychainPreparation(parts: PreparationParts): KeychainPrep
     signal: AbortSignal,
   ): Promise<JsonMap> {
     const rendered = renderEntry(entry.definition, scope, limits);
-    const found = await fetchValue(rendered.source, starting.executionId, signal);
+    const found = await fetchValue(rendered.source, starting, signal);
     const {
       data: tokenData,
       ttlSeconds: saidSeconds = null,
@@ -128,18 +154,21 @@ export function createKeychainPreparation(parts: PreparationParts): KeychainPrep
     return tokenData;
   }
 
-  async function fetchValue(source: EntrySource, executionId: number, signal: AbortSignal): Promise<FetchedValue> {
+  async function fetchValue(
+    source: EntrySource,
+    starting: StartingExecution,
+    signal: AbortSignal,
+  ): Promise<FetchedValue> {
     switch (source.from) {
       case 'value':
         return { data: source.data };
       case 'nowhere':
         throw new SourceError(source.reason);
       case 'secrets':
-        return { data: Object.fromEntries(source.paths.map(([field, path]) => [field, secretAt(path)])) };
+        return { data: await secretsOf(source, starting, signal) };
       case 'credential': {
-        const credential = await sources.credential(source.name, executionId);
-        if (credential === null) throw new SourceError(`Credential '${source.name}' not found`);
-        return credential;
+        const { type, data } = await credentialOf(source.name, starting.executionId);
+        return { type, data };
       }
       case 'request': {
         const answer = await sources.request(tokenRequest(source.config, source.encoding), signal);
@@ -148,6 +177,41 @@ export function createKeychainPreparation(parts: PreparationParts): KeychainPrep
         return { data: read.tokenData, ttlSeconds: read.ttlSeconds, renewConfig: source.config };
       }
     }
+  }
+
+  /** The fields of an entry of secrets, a few at a time. */
+  async function secretsOf(
+    { provider, auth, paths }: EntrySource & { from: 'secrets' },
+    { executionId, workload }: StartingExecution,
+    signal: AbortSignal,
+  ): Promise<JsonMap> {
+    if (provider === 'env') return Object.fromEntries(paths.map(([field, path]) => [field, secretAt(path)]));
+    const known = await authOf(auth, executionId);
+    const found: [string, Json][] = [];
+    for (let at = 0; at < paths.length; at += SECRETS_AT_ONCE) {
+      const asked = paths.slice(at, at + SECRETS_AT_ONCE).map(async ([field, path]): Promise<[string, Json]> => {
+        const text = await sources.managed({ provider, path, auth: known, workload }, signal);
+        return [field, decodeSecret(text)];
+      });
+      found.push(...(await Promise.all(asked)));
+    }
+    return Object.fromEntries(found);
+  }
+
+  /** As a task names its credential (language 12.1). */
+  async function authOf(auth: Json, executionId: number): Promise<ManagedSecret['auth']> {
+    if (auth === null || auth === '') return null;
+    const name = isMap(auth) ? auth['credential'] : auth;
+    if (typeof name === 'string' && name !== '') return { name, ...(await credentialOf(name, executionId)) };
+    const { type = null, ...data } = isMap(auth) ? auth : {};
+    if (typeof type !== 'string' || type === '') throw new SourceError("an inline 'auth' needs a type");
+    return type === 'none' ? null : { name: null, type, data };
+  }
+
+  async function credentialOf(name: string, executionId: number): Promise<SourceCredential> {
+    const credential = await sources.credential(name, executionId);
+    if (credential === null) throw new SourceError(`Credential '${name}' not found`);
+    return credential;
   }
 
   function secretAt(path: string): Json {

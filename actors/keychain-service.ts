@@ -85,7 +85,20 @@ export function createKeychainService(ports: KeychainPorts): KeychainService {
         workerId,
         audit: audit('keychain.reveal', address.name, detail),
       });
-      const reading: Reading<JsonMap> = found === null ? { status: 'not_found', cacheKey } : readingOf(cacheKey, found);
+      let reading: Reading<JsonMap>;
+      try {
+        reading = found === null ? { status: 'not_found', cacheKey } : readingOf(cacheKey, found);
+      } catch (error) {
+        // The read was noted with its statement; that it showed nothing is a row of its own.
+        await ids.reserve(1);
+        const row = { ...audit('keychain.reveal', address.name, detail), outcome: 'error' as const };
+        await store
+          .transaction((tx) => tx.audit(row))
+          .catch((lost: unknown) => {
+            log.warn('A failed read of a keychain entry left no audit row', { cache_key: cacheKey, error: lost });
+          });
+        throw error;
+      }
       meter.count('svc_keychain_reads_total', { result: reading.status });
       if (reading.status !== 'not_found' && reading.renewal !== null) {
         meter.count('svc_keychain_renewal_grants_total', { granted: String(reading.renewal.granted) });

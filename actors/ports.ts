@@ -5,8 +5,10 @@
  * Concurrency is optimistic: state is read without a lock, and `commit` fails with StaleError when another process has
  * appended to one of the executions meanwhile (the primary key of the event row is taken, or the head has moved).
  */
+
 import type { EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
+import type { AuditRow } from './audit.ts';
 import type { Fence } from './lease.ts';
 
 /** The database's clock: every instant that decides anything comes from here. Milliseconds since the epoch. */
@@ -310,6 +312,8 @@ export interface Flush {
   readonly heads: readonly HeadChange[];
   readonly results: readonly ResultRow[];
   readonly batches: BatchWrites;
+  /** What people did to these executions (api 8.5). */
+  readonly audits?: readonly AuditRow[];
 }
 
 /** Parts of a commit, for those who publish how long things took: locks, events, command rows, heads, the commit itself. */
@@ -335,6 +339,15 @@ export interface ParkedWait extends ParkedCommand {
   readonly nextWakeAt: string;
 }
 
+/** A child whose end is still owed. */
+export interface AbandonedChild {
+  readonly executionId: number;
+  readonly parentExecutionId: number;
+}
+
+/** A claim as the store has it: heartbeats are written past the executions, so no row in memory knows the last one. */
+export type StoredHold = Pick<CommandRow, 'executionId' | 'attempt' | 'workerId' | 'heartbeatAt'>;
+
 /** "There may be something to claim": enough to choose by, nothing to decide by. */
 export interface CommandHint {
   readonly executionId: number;
@@ -342,8 +355,16 @@ export interface CommandHint {
   readonly pool: string;
   readonly priority: number;
   readonly toolKind: string;
+  readonly stepName: string;
+  /** Grants so far, and how often it was announced again: with the id they tell one announcement from the next. */
+  readonly attempt: number;
+  readonly republishCount: number;
+  /** `traceparent` of the command's span, where there is one. */
+  readonly trace: string | null;
   /** Its next try is due; whoever still thinks that somebody works on it is behind. */
   readonly retry?: boolean;
+  /** It is held by somebody who does not seem to know: to be told again. */
+  readonly again?: boolean;
 }
 
 export interface Store {
@@ -352,7 +373,7 @@ export interface Store {
   load(executionIds: readonly number[]): Promise<ReadonlyMap<number, StoredExecution>>;
   /** Chosen rows of one log, by event id. */
   events(executionId: number, eventIds: readonly number[]): Promise<readonly LogEvent[]>;
-  /** `call.done`/`call.error` rows of one loop activation that closed an iteration, by iteration index; not stale. */
+  /** Rows of one loop activation that say how an iteration ended (its call, or without one its closing row), by iteration index; not stale. */
   iterations(executionId: number, step: string, activation: number): Promise<readonly LogEvent[]>;
   /** Rows already stored for these report ids. */
   reported(executionId: number, reportIds: readonly string[]): Promise<readonly LogEvent[]>;
@@ -366,6 +387,8 @@ export interface Store {
   overdue(limit: number): Promise<readonly CommandHint[]>;
   /** Open commands this worker works on; parked ones are nobody's work. */
   heldBy(workerId: string): Promise<readonly CommandHint[]>;
+  /** Of these commands those that a worker works on, with what the store knows of their claim; by command. */
+  holds(commandIds: readonly number[]): Promise<ReadonlyMap<number, StoredHold>>;
   /** Earliest `next_wake_at` of any open command (parked ones included), or null. */
   nextWakeAt(): Promise<string | null>;
   /** Parked commands that wait for one of these executions, or (no argument) whose child has already ended. */
@@ -384,6 +407,11 @@ export interface Store {
   byIdempotencyKey(path: string, key: string): Promise<ExecutionRow | null>;
   /** Running executions below this one (children, grandchildren …), parents first. */
   runningDescendants(executionId: number): Promise<readonly number[]>;
+  /**
+   * Running children that nobody waits for any more since at least so many seconds: their parent is failing or failed and gave
+   * the wait up, or was itself ended by a cascade. By execution.
+   */
+  abandoned(seconds: number, limit: number): Promise<readonly AbandonedChild[]>;
   /** Running executions older than the instant, oldest first. */
   runningSince(before: string, limit: number): Promise<readonly number[]>;
   /** Executions with events that no turn has handled yet (`handled_through < last_event_id`, running). */

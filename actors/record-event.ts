@@ -11,12 +11,14 @@ import {
   TERMINAL_TYPES,
 } from '../machines/events.ts';
 import { isMap, type Json, type JsonMap } from '../machines/json.ts';
+import { maskSecretKeys } from '../machines/secret-keys.ts';
 import { DomainError } from './errors.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import { metaOf } from './grant.ts';
 import { handleEvent, isParking } from './inbox.ts';
 import type { CommandRow } from './ports.ts';
 import { endsNow, familyOf, type Known } from './report.ts';
+import { OUTCOME_REPORTED } from './reported-outcome.ts';
 import type { EventInput, EventReceipt } from './services.ts';
 
 const RESERVED: ReadonlySet<string> = new Set([
@@ -29,8 +31,8 @@ const RESERVED: ReadonlySet<string> = new Set([
   'step.skipped',
 ]);
 
-/** Types of a command's own rows, with the status each has by default. */
-export const STATUS: Readonly<Record<string, EventStatus>> = {
+/** Types of a command's own rows, with the status each has by default. Nothing inherited: a type may be `constructor`. */
+export const STATUS: Readonly<Record<string, EventStatus>> = Object.assign(Object.create(null), {
   'call.done': 'completed',
   'call.error': 'failed',
   'command.completed': 'completed',
@@ -41,7 +43,9 @@ export const STATUS: Readonly<Record<string, EventStatus>> = {
   'playbook.completed': 'completed',
   'playbook.failed': 'failed',
   'execution.cancelled': 'cancelled',
-};
+} satisfies Record<string, EventStatus>);
+
+const LATE_OUTCOME = 'late.outcome';
 
 export function isReserved(type: string): boolean {
   return RESERVED.has(type) || type.startsWith('workflow.') || type.startsWith('batch.');
@@ -111,7 +115,7 @@ export function settlingDraft(draft: EventDraft, isParked: boolean): EventDraft 
 /** An end from outside: the `workflow.*` row stands directly before its `playbook.*` row. */
 function recordOutcome(actor: ExecutionActor, input: EventInput): EventReceipt {
   if ((endsNow(actor) ?? actor.row.status) !== 'running') {
-    const draft = draftOf(actor, { ...input, type: 'late.outcome', step: input.step ?? actor.row.path }, null, null);
+    const draft = draftOf(actor, { ...input, type: LATE_OUTCOME, step: input.step ?? actor.row.path }, null, null);
     const event = actor.append({ ...draft, meta: { ...draft.meta, late: true, reported_type: input.type } });
     return receipt(actor, event.eventId, { late: true });
   }
@@ -172,12 +176,19 @@ function durationOf(actor: ExecutionActor): number {
   return Math.max(0, instantOf(actor.at) - instantOf(actor.row.startTime));
 }
 
+/** An event of a type that is not known comes from who knows where: nothing in it has been scrubbed (api 8.2). */
+function masked(input: EventInput): EventInput {
+  if (input.type in STATUS || input.type === LATE_OUTCOME || input.type === OUTCOME_REPORTED) return input;
+  return { ...input, payload: maskSecretKeys(input.payload), meta: maskSecretKeys(input.meta) };
+}
+
 export function draftOf(
   actor: ExecutionActor,
-  input: EventInput,
+  given: EventInput,
   row: CommandRow | null,
   attempt: number | null,
 ): EventDraft {
+  const input = masked(given);
   const step = input.step ?? row?.stepName ?? null;
   if (step === null) {
     throw new DomainError('validation_error', 'body.step: is required without a command_id', {

@@ -8,8 +8,10 @@
 import { isoOf } from '../machines/command/instant.ts';
 import type { CommandBoard } from './board.ts';
 import type { Children } from './children.ts';
+import { messageOf } from './command-hint.ts';
 import type { Flusher } from './flush.ts';
 import type { Bus, Clock, CommandHint, Log, ParkedCommand, ParkedWait, Store } from './ports.ts';
+import { Recent } from './recent.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface RecoveryParts {
@@ -22,6 +24,8 @@ export interface RecoveryParts {
   wake(waits: readonly ParkedCommand[]): Promise<number>;
   /** A parked command whose wait ends soon. */
   expect(wait: ParkedWait): void;
+  /** Ends children whose parent gave up the wait for them; answers how many. */
+  endAbandoned(): Promise<number>;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly log: Log;
@@ -32,6 +36,8 @@ const PAGE = 1000;
 const EXPECTED_SECONDS = 600;
 /** A pool that had more than a page is looked at again when so little is left on the board. */
 const LOW = 250;
+/** Names of pools come from outside; one that is forgotten is looked at again. */
+const POOLS_MAX = 1_000;
 const POLL_MIN_MS = 5_000;
 const POLL_DEGRADED_MS = 250;
 const POLL_MAX_MS = 30_000;
@@ -39,9 +45,9 @@ const POLL_MAX_MS = 30_000;
 export class Recovery {
   readonly #parts: RecoveryParts;
   /** Pools whose waiting commands are all on the board, as far as this process can tell. */
-  readonly #looked = new Set<string>();
+  readonly #looked = new Recent<string, true>({ countMax: POOLS_MAX, sizeMax: POOLS_MAX });
   /** Pools that have more than a page of them. */
-  readonly #more = new Set<string>();
+  readonly #more = new Recent<string, true>({ countMax: POOLS_MAX, sizeMax: POOLS_MAX });
   #timer: ReturnType<typeof setTimeout> | null = null;
   #pollMs = POLL_MIN_MS;
   #isStopped = false;
@@ -57,6 +63,8 @@ export class Recovery {
     for (const executionId of inboxes) await this.drain(executionId);
     if (inboxes.length > 0) log.warn('Inboxes left by a crash were found', { count: inboxes.length });
     await this.settleParked();
+    const abandoned = await this.#parts.endAbandoned();
+    if (abandoned > 0) log.warn('Children nobody waits for were ended', { count: abandoned });
     this.onHint(await store.overdue(PAGE));
     this.#again();
   }
@@ -69,9 +77,9 @@ export class Recovery {
   /** The first claim for a pool looks at the store; later ones rely on hand-over, hints and the poll. */
   async catchUp(pools: readonly string[]): Promise<void> {
     const isLow = this.#parts.board.size < LOW;
-    const wanted = pools.filter((pool) => !this.#looked.has(pool) || (isLow && this.#more.has(pool)));
+    const wanted = pools.filter((pool) => !this.#looked.get(pool) || (isLow && this.#more.get(pool)));
     if (wanted.length === 0) return;
-    for (const pool of wanted) this.#looked.add(pool);
+    for (const pool of wanted) this.#looked.put(pool, true, 1);
     await this.#look(wanted);
   }
 
@@ -140,7 +148,7 @@ export class Recovery {
     const hints = await this.#parts.store.pending(pools, PAGE);
     for (const pool of pools) {
       if (hints.length < PAGE) this.#more.delete(pool);
-      else this.#more.add(pool);
+      else this.#more.put(pool, true, 1);
     }
     this.onHint(hints);
     // What a worker holds that is known to be gone can be claimed as well.
@@ -176,18 +184,7 @@ export class Recovery {
 export function publishHints(bus: Bus, hints: readonly CommandHint[]): void {
   const byPool = Map.groupBy(hints, (hint) => hint.pool);
   for (const [pool, list] of byPool) {
-    bus.publish(
-      `commands.${pool}`,
-      list.map((hint) => ({
-        execution_id: hint.executionId,
-        command_id: hint.commandId,
-        event_id: hint.commandId,
-        pool: hint.pool,
-        priority: hint.priority,
-        tool_kind: hint.toolKind,
-        ...(hint.retry === true ? { retry: true } : {}),
-      })),
-    );
+    bus.publish(`commands.${pool}`, list.map(messageOf));
   }
 }
 

@@ -5,6 +5,7 @@
 import { instantOf } from '../machines/command/instant.ts';
 import { type RetryWait, retryWaitOf } from '../machines/command/retry-wait.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
+import { hintOf } from './command-hint.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { metaOf } from './grant.ts';
@@ -48,10 +49,6 @@ export class RetryWaits {
     if (found === 'due') announce([{ ...hintOf(row), retry: true }]);
     return found === 'failed';
   }
-}
-
-function hintOf({ executionId, commandId, pool, priority, toolKind }: CommandRow): CommandHint {
-  return { executionId, commandId, pool, priority, toolKind };
 }
 
 /** The time of the step ended while it waited: what a worker would report (language 4.4), written by the server. */

@@ -3,6 +3,7 @@
  * reply. Refusals are thrown as DomainError; everything else a caller may see is in the types.
  */
 
+import type { AccessRules } from '../machines/access.ts';
 import type { EventDraft, EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import type { RenewConfig } from '../machines/keychain/renewal.ts';
@@ -11,6 +12,10 @@ import type { EntryScope } from '../machines/keychain/scope.ts';
 import type { CatalogReading } from '../machines/playbook/catalog-document.ts';
 import type { Diagnostic, Playbook } from '../machines/playbook/document.ts';
 import type { SimulationRequest } from '../machines/simulation.ts';
+import type { IdentityService } from './access-service.ts';
+import type { ContextService } from './context-service.ts';
+import type { DenialLog } from './denials.ts';
+import type { ExecutionAccess } from './execution-access.ts';
 import type { Explanation } from './explain.ts';
 import type { InspectionService } from './inspection.ts';
 import type { InvariantReport } from './invariants.ts';
@@ -19,11 +24,15 @@ import type { LeaseRow } from './lease.ts';
 import type { BatchRow, CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
 import type { ReaperStatus, SweepAnswer } from './reaper.ts';
 import type { Reconciled } from './reconcile.ts';
+import type { ScheduleService } from './schedule-service.ts';
 import type { SessionService } from './session-service.ts';
+import type { TokenService } from './token-service.ts';
 import type { ToolServerService } from './tool-servers.ts';
+import type { VariableService } from './variable-service.ts';
 
 export type { Explanation } from './explain.ts';
 export type {
+  BatchView,
   ChartView,
   CommandView,
   DrawnExecution,
@@ -35,7 +44,9 @@ export type {
 export type { InvariantReport } from './invariants.ts';
 export type { LeaseRow } from './lease.ts';
 export type { ReaperStatus, SweepAnswer, SweepReport } from './reaper.ts';
+export type { Schedule, ScheduleDraft } from './schedule-service.ts';
 export type { Discovery, LifecycleReceipt } from './tool-servers.ts';
+export type { Variable, VariableDraft, VariableType } from './variable-service.ts';
 
 // ------------------------------------------------------------------ executions
 
@@ -60,6 +71,7 @@ export interface StartRequest {
   readonly meta?: JsonMap;
   /** Answer when the execution has ended or after this time, whichever is first. */
   readonly waitMs?: number;
+  /** `traceparent`, and `tracestate` behind a blank (machines/trace-context.ts). */
   readonly trace?: string | null;
 }
 
@@ -199,7 +211,9 @@ export interface GrantedCommand {
   readonly timeoutSeconds: number;
   readonly leaseSeconds: number;
   readonly iterationTotal: number | null;
+  /** W3C `traceparent` and `tracestate`. */
   readonly trace: string | null;
+  readonly tracestate: string | null;
 }
 
 export interface ClaimRequest {
@@ -405,6 +419,8 @@ export interface CatalogService {
     /** `path` (the default) or newest first. */
     order?: 'path' | 'newest';
   }): Promise<readonly CatalogEntry[]>;
+  /** How many entries a list would have without `limit` and `afterPath`. */
+  count(filter: Parameters<CatalogService['list']>[0]): Promise<number>;
   versions(path: string): Promise<readonly { entry: CatalogEntry; sha256: string; executions: number }[]>;
   archive(id: string): Promise<{ path: string; archived: readonly number[] }>;
   /** New status and meta of one version (2.2.9); `id` is a catalog id, else a path (its newest version). Null meta keeps it, a map is merged shallowly. Throws not_found. */
@@ -423,7 +439,11 @@ export interface CatalogService {
     catalogId?: number;
     version?: number | 'latest';
     resourceKind?: string;
+    /** What it is for, and so what the caller must be allowed to do; `execute` by default. */
+    purpose?: 'execute' | 'view';
   }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
+  /** The rules of one version, or of the newest of a path, whoever asks; none where there is no such entry. */
+  accessRules(which: number | string): Promise<AccessRules>;
   /** The parsed playbook of a version that has executions; cached for ever, versions are immutable. */
   playbook(catalogId: number): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
 }
@@ -711,6 +731,29 @@ export interface SimulationService {
   simulate(request: SimulationRequest): Promise<string>;
 }
 
+/** Tests of a playbook as an editor keeps them; what they say is the editor's business. */
+export interface TestSuite {
+  readonly suiteId: string;
+  readonly playbookPath: string;
+  readonly tests: readonly JsonMap[];
+  readonly metadata: JsonMap;
+  /** Null: never stored. */
+  readonly updatedAt: string | null;
+}
+
+export interface TestSuiteService {
+  find(suiteId: string): Promise<TestSuite | null>;
+  /** Stores or replaces. */
+  save(suite: Omit<TestSuite, 'updatedAt'>): Promise<TestSuite>;
+  /** False: there was none. */
+  remove(suiteId: string): Promise<boolean>;
+}
+
+export interface SchemaService {
+  /** Applies migrations that are missing; answers the version there is now and the files that were applied. */
+  init(): Promise<{ readonly version: number; readonly applied: readonly string[] }>;
+}
+
 export interface Services {
   readonly executions: ExecutionService;
   readonly batches: BatchService;
@@ -727,5 +770,14 @@ export interface Services {
   readonly explanations: ExplanationService;
   readonly toolServers: ToolServerService;
   readonly sessions: SessionService;
+  readonly tokens: TokenService;
+  readonly identities: IdentityService;
+  readonly denials: DenialLog;
+  readonly executionAccess: ExecutionAccess;
   readonly simulation: SimulationService;
+  readonly context: ContextService;
+  readonly variables: VariableService;
+  readonly schedules: ScheduleService;
+  readonly testSuites: TestSuiteService;
+  readonly schema: SchemaService;
 }

@@ -3,10 +3,13 @@
  * from rows, so the process that writes an end tells the whole span, whoever began it.
  */
 import { TERMINAL_TYPES } from '../machines/events.ts';
+import type { JsonMap } from '../machines/json.ts';
 import {
   commandSpanId,
   executionSpanId,
-  readTraceparent,
+  joined,
+  type KeptTrace,
+  readKeptTrace,
   type TraceContext,
   traceIdOf,
   writeTraceparent,
@@ -18,7 +21,7 @@ type Traced = Pick<ExecutionRow, 'executionId' | 'rootExecutionId' | 'trace'>;
 
 /** The span of the execution; what belongs to the run is below it. */
 export function executionContext(tracer: Tracer, row: Traced): TraceContext {
-  const outer = readTraceparent(row.trace);
+  const { context: outer } = readKeptTrace(row.trace);
   const traceId = outer?.traceId ?? traceIdOf(row.rootExecutionId, tracer.digest);
   return {
     traceId,
@@ -27,13 +30,25 @@ export function executionContext(tracer: Tracer, row: Traced): TraceContext {
   };
 }
 
-/** `meta.trace` of a command: its own span where spans are made, else what the execution was started with. */
-export function commandTrace(tracer: Tracer, row: Traced, commandId: number): string | null {
-  if (!tracer.isOn) return row.trace;
-  return writeTraceparent({
-    ...executionContext(tracer, row),
-    spanId: commandSpanId(commandId, tracer.digest),
-  });
+/** `meta.trace` and `meta.tracestate`: W3C headers as texts. */
+export interface TraceHeaders {
+  readonly trace: string | null;
+  readonly tracestate: string | null;
+}
+
+/** Of a command: its own span where spans are made, else what the execution was started with. */
+export function commandTrace(tracer: Tracer, row: Traced, commandId: number): TraceHeaders {
+  const { context, state } = readKeptTrace(row.trace);
+  if (!tracer.isOn) return { trace: context === null ? null : writeTraceparent(context), tracestate: state };
+  const own = { ...executionContext(tracer, row), spanId: commandSpanId(commandId, tracer.digest) };
+  return { trace: writeTraceparent(own), tracestate: state };
+}
+
+/** What its first event tells of the trace an execution belongs to. */
+export function traceMeta(kept: string | null): JsonMap {
+  const { context, state } = readKeptTrace(kept);
+  if (context === null) return {};
+  return { trace: writeTraceparent(context), ...(state === null ? {} : { tracestate: state }) };
 }
 
 /** What a started execution keeps: what its caller said, else that it belongs below its parent. */
@@ -42,11 +57,20 @@ export function startedTrace(
   said: string | null,
   parent: { readonly row: Traced; readonly commandId: number | null } | null,
 ): string | null {
-  const own = readTraceparent(said);
-  if (own !== null) return writeTraceparent(own);
-  if (parent === null) return null;
-  if (parent.commandId !== null) return commandTrace(tracer, parent.row, parent.commandId);
-  return tracer.isOn ? writeTraceparent(executionContext(tracer, parent.row)) : parent.row.trace;
+  const own = readKeptTrace(said);
+  const above = parent === null ? null : readKeptTrace(parent.row.trace);
+  // Our own worker brings the span of its try; the state of the tree is known here.
+  if (own.context !== null) return joined(writeTraceparent(own.context), own.state ?? stateOfSame(own, above));
+  if (parent === null || above === null) return null;
+  if (parent.commandId !== null) {
+    const { trace, tracestate } = commandTrace(tracer, parent.row, parent.commandId);
+    return trace === null ? null : joined(trace, tracestate);
+  }
+  return tracer.isOn ? joined(writeTraceparent(executionContext(tracer, parent.row)), above.state) : parent.row.trace;
+}
+
+function stateOfSame(own: KeptTrace, above: KeptTrace | null): string | null {
+  return own.context !== null && above?.context?.traceId === own.context.traceId ? above.state : null;
 }
 
 /** Records every command and execution that ended with this flush. */
@@ -100,7 +124,7 @@ function happened(name: string, at: string, attempt: number): NonNullable<Span['
 }
 
 function executionSpan(context: TraceContext, row: ExecutionRow): Span {
-  const outer = readTraceparent(row.trace);
+  const { context: outer } = readKeptTrace(row.trace);
   return {
     name: `execution ${row.path}`,
     traceId: context.traceId,

@@ -4,6 +4,7 @@
  * (in `holding` or in a report) is offered again after a while; otherwise it would lie claimed by a healthy worker that
  * knows nothing of it. Grants of a process that died are learned from the rows when the worker first speaks to this one.
  */
+import { hintOf } from './command-hint.ts';
 import type { CommandHint, CommandRow } from './ports.ts';
 import { Recent } from './recent.ts';
 
@@ -48,10 +49,9 @@ export class UnnamedGrants {
 
   granted(row: CommandRow, claimId: string, now: number): void {
     if (row.workerId === null) return;
-    const { executionId, commandId, pool, priority, toolKind } = row;
     // Not the row itself, which would keep its whole context alive.
-    const hint = { executionId, commandId, pool, priority, toolKind };
-    this.#of(row.workerId).grants.set(commandId, { hint, claimId, offeredAt: now, offers: 0 });
+    const hint = hintOf(row);
+    this.#of(row.workerId).grants.set(row.commandId, { hint, claimId, offeredAt: now, offers: 0 });
   }
 
   /** The worker spoke of these commands, or they are closed. */
@@ -77,7 +77,7 @@ export class UnnamedGrants {
       grant.offeredAt = now;
       grant.offers += 1;
       if (grant.offers >= OFFERS_MAX || !held.has(commandId)) grants.delete(commandId);
-      if (held.has(commandId)) hints.push(grant.hint);
+      if (held.has(commandId)) hints.push({ ...grant.hint, again: true });
     }
     return hints;
   }

@@ -92,6 +92,8 @@ export interface Upkeep {
 
 const SWEEP = 'command_reaper.sweep';
 const RESUME_AGAIN_MS = 2_000;
+/** Whoever ended the wait ends its child a moment later; what is older was left by a crash. */
+const ABANDONED_SECONDS = 5;
 
 export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upkeep {
   const { stores, engine, reads, workers, clock, bus, log, meter, ids, caller } = parts;
@@ -123,7 +125,7 @@ export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upke
     log,
     meter,
     intervalSeconds: settings.reconcileIntervalSeconds,
-    healers: parts.healers,
+    healers: [{ kind: 'abandoned', heal: () => engine.executions.endAbandoned(ABANDONED_SECONDS) }, ...parts.healers],
     drain: (executionId) => engine.recovery.drain(executionId),
     settleParked: () => engine.recovery.settleParked(),
   });

@@ -23,6 +23,44 @@ export function readTraceparent(text: unknown): TraceContext | null {
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
+/** 512 printable characters in at most 32 members `key=value` (W3C Trace Context 3.3). */
+const STATE_MAX = 512;
+const STATE_MEMBERS_MAX = 32;
+const MEMBER = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+
+/** Null for what is not a `tracestate`, which is ignored. Empty members are left out, repeated headers may be joined by a comma. */
+export function readTracestate(text: unknown): string | null {
+  if (typeof text !== 'string' || text.length > STATE_MAX) return null;
+  const members = text.split(',').map((member) => member.trim());
+  const named = members.filter((member) => member !== '');
+  const fits = named.length >= 1 && named.length <= STATE_MEMBERS_MAX && named.every((member) => MEMBER.test(member));
+  return fits ? named.join(',') : null;
+}
+
+/** What is kept of a trace from outside. The state belongs to those who wrote it: it is passed on and not read. */
+export interface KeptTrace {
+  readonly context: TraceContext | null;
+  readonly state: string | null;
+}
+
+/** One text for both headers: the state stands behind the parent after a blank. Null without a valid parent. */
+export function keptTraceOf(traceparent: unknown, tracestate: unknown): string | null {
+  const context = readTraceparent(traceparent);
+  return context === null ? null : joined(writeTraceparent(context), readTracestate(tracestate));
+}
+
+export function readKeptTrace(kept: string | null): KeptTrace {
+  const blank = kept?.indexOf(' ') ?? -1;
+  if (kept === null || blank < 0) return { context: readTraceparent(kept), state: null };
+  const context = readTraceparent(kept.slice(0, blank));
+  return { context, state: context === null ? null : readTracestate(kept.slice(blank + 1)) };
+}
+
+/** A trace text with this state. */
+export function joined(traceparent: string, state: string | null): string {
+  return state === null ? traceparent : `${traceparent} ${state}`;
+}
+
 export function writeTraceparent({ traceId, spanId, isSampled }: TraceContext): string {
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
 }

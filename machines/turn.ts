@@ -4,7 +4,6 @@
  * that are not folds come back by name, and the planner answers them with further events, which are folded in turn.
  */
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
-import { initialTransition } from 'xstate';
 
 /** What the turn hands to the actions of a chart that are names only. */
 export type Decider = (name: string) => void;
@@ -39,8 +38,9 @@ const scope: InertScope = {
 
 /** The snapshot of a chart before its first event. */
 export function initialSnapshot<M extends AnyStateMachine>(machine: M): ReturnType<M['getInitialSnapshot']> {
-  // initialTransition is typed over the same machine; its first member is that machine's snapshot.
-  return initialTransition(machine as AnyStateMachine)[0] as ReturnType<M['getInitialSnapshot']>;
+  named.length = 0;
+  // The machine's own type, which AnyStateMachine cannot say.
+  return machine.getInitialSnapshot(scope as never, undefined) as ReturnType<M['getInitialSnapshot']>;
 }
 
 /**

@@ -2,9 +2,10 @@
  * What a setting is, and how its text becomes a value. A parser returns the value or throws a `Misfit` whose message
  * continues the sentence "SVC_X …" ("must be a whole number from 1 to 65535"). Units belong to the name of the setting.
  */
+import { isIP } from 'node:net';
 
 /** Which process of Callboard reads a setting. */
-export type Reader = 'server' | 'worker' | 'gateway' | 'recovery helper' | 'every process';
+export type Reader = 'server' | 'worker' | 'gateway' | 'recovery helper' | 'command line' | 'every process';
 
 export interface Setting<T> {
   readonly env: string;
@@ -69,12 +70,29 @@ export function whole(min: number, max: number = Number.MAX_SAFE_INTEGER): Parse
   };
 }
 
-/** Seconds, with decimals allowed. */
+/** Timers count milliseconds in 31 bits: a longer wait would be over at once. */
+const SECONDS_MAX = 2_000_000;
+
+/** Seconds, with decimals allowed; at most 23 days. */
 export function duration(min: number): Parser<number> {
   return (value) => {
     const number = Number(value);
-    if (!/^\d+(\.\d+)?$/.test(value) || !Number.isFinite(number) || number < min) {
+    if (!/^\d+(\.\d+)?$/.test(value) || number < min) {
       throw new Misfit(`must be a number of seconds of at least ${min}`);
+    }
+    if (number > SECONDS_MAX) {
+      throw new Misfit(`must be a number of seconds of at most ${SECONDS_MAX}`);
+    }
+    return number;
+  };
+}
+
+/** A number with decimals allowed. */
+export function decimal(min: number, max: number): Parser<number> {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d+(\.\d+)?$/.test(value) || number < min || number > max) {
+      throw new Misfit(`must be a number from ${min} to ${max}`);
     }
     return number;
   };
@@ -115,6 +133,30 @@ export function list(): Parser<readonly string[]> {
       .filter((part) => part !== '');
 }
 
+/** Whose word about the origin of a request counts: addresses, networks (`10.0.0.0/8`), `loopback`; `false` is nobody. */
+export function proxies(): Parser<readonly string[]> {
+  return (value) => {
+    if (value.toLowerCase() === 'false') return [];
+    const named = list()(value);
+    const wrong = named.find((name) => name !== 'loopback' && !isNetwork(name));
+    if (wrong !== undefined) {
+      throw new Misfit(
+        `must be false or a list of addresses, networks such as 10.0.0.0/8, and loopback; not '${wrong}'`,
+      );
+    }
+    return named;
+  };
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return (
+    bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (version === 4 ? 32 : 128))
+  );
+}
+
 /** A PostgreSQL address; its host may stand in the query instead (`?host=/run/postgresql`), which URL syntax refuses. */
 export function databaseAddress(): Parser<string> {
   return (value) => {
@@ -137,6 +179,16 @@ export function address(...schemes: readonly string[]): Parser<string> {
   };
 }
 
+/** A comma list of addresses, at least one. */
+export function addresses(...schemes: readonly string[]): Parser<readonly string[]> {
+  const one = address(...schemes);
+  return (value) => {
+    const found = list()(value).map(one);
+    if (found.length === 0) throw new Misfit('must name at least one address');
+    return found;
+  };
+}
+
 export interface EncryptionKey {
   readonly kid: string;
   /** 32 bytes. */
@@ -152,6 +204,32 @@ export function keys(): Parser<readonly EncryptionKey[]> {
       return { kid, key: keyBytes(encoded) };
     });
     if (new Set(found.map((each) => each.kid)).size < found.length) throw new Misfit('must not name a key id twice');
+    return found;
+  };
+}
+
+export interface StaticToken {
+  readonly name: string;
+  readonly role: 'viewer' | 'operator' | 'admin' | 'worker';
+  /** SHA-256 of the token. */
+  readonly digest: Uint8Array;
+}
+
+const STATIC_ROLES = ['viewer', 'operator', 'admin', 'worker'] as const;
+
+/** `name:role:sha256hex,…`. */
+export function staticTokens(): Parser<readonly StaticToken[]> {
+  return (value) => {
+    const found = value.split(',').map((part): StaticToken => {
+      const [name = '', word = '', digest = '', ...rest] = part.trim().split(':');
+      const role = STATIC_ROLES.find((each) => each === word.toLowerCase());
+      const isWhole = /^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}$/.test(name) && /^[0-9a-f]{64}$/i.test(digest);
+      if (!isWhole || role === undefined || rest.length > 0) {
+        throw new Misfit('must be a comma list of name:role:sha256, the role viewer, operator, admin or worker');
+      }
+      return { name, role, digest: Buffer.from(digest, 'hex') };
+    });
+    if (new Set(found.map((each) => each.name)).size < found.length) throw new Misfit('must not give a name twice');
     return found;
   };
 }

@@ -15,6 +15,7 @@ export type ErrorCode =
   | 'unauthenticated'
   | 'misdirected_host'
   | 'request_timeout'
+  | 'rate_limited'
   | 'internal_error';
 
 /** A request that no service gets to see. `errors` names every problem, field by field. */
@@ -112,6 +113,7 @@ export const ERRORS = {
   kind_not_executable: { status: 422 },
   resource_kind_required: { status: 422 },
   nesting_too_deep: { status: 422 },
+  rate_limited: { status: 429 },
   internal_error: { status: 500 },
   decrypt_failed: { status: 500 },
   not_configured: { status: 501 },

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { SourceError } from '../actors/keychain-preparation.ts';
 import { type Config, ConfigError } from './config.ts';
+import { warnOfAccess } from './host/access.ts';
 import { createCallers } from './host/caller.ts';
 import { loadGui } from './host/gui.ts';
 import { createHost } from './host/host.ts';
@@ -10,19 +11,26 @@ import { startServices } from './host/services.ts';
 import type { Log } from './log.ts';
 import { createMeter } from './metrics.ts';
 import { createTracing } from './telemetry/tracer.ts';
+import { FieldProblem } from './tools/fields.ts';
 import type { EgressOptions } from './tools/http/egress.ts';
 import { createTokenRequests, TokenRequestFailed } from './tools/http/token-request.ts';
 import { createToolLister } from './tools/mcp/listing.ts';
+import { createSecretAsker } from './tools/secret-managers/asker.ts';
+import { SecretUnavailable } from './tools/secret-managers/provider.ts';
 
 export interface ServerOptions {
   readonly log: Log;
   /** The database comes with the package. */
   readonly embedded?: boolean;
+  /** It counts as ready when its owner says so, and not as soon as it has started. */
+  readonly holdReadiness?: boolean;
 }
 
 export interface RunningServer {
   /** Where it listens; with SVC_PORT=0 the port that was given. */
   readonly url: string;
+  /** From now on it answers that it is healthy. */
+  declareReady(): void;
   /** Readiness off, long polls answered, accepted work written, everything closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -38,7 +46,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const stopping = new AbortController();
   const version = packageVersion();
   const tracer = createTracing(config, { service: 'callboard-server', version, meter: metrics });
-  const { tokens, toolServers } = askersOf(config, version);
+  const { tokens, secrets, toolServers } = askersOf(config, version);
+  let port = config.port;
   const running = await startServices(config, {
     log,
     metrics,
@@ -46,9 +55,12 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     callers,
     version,
     embedded: options.embedded ?? false,
+    serverUrl: () => config.publicUrl ?? urlOf(config.host, port),
     requestToken: (request, signal) => tokens.send(request, signal).catch(asSourceError),
+    askForSecret: (request, signal) => secrets.ask(request, signal).catch(asSourceError),
     listTools: (endpoint) => toolServers.list(endpoint),
   });
+  let isReady = false;
   let app: ReturnType<typeof createHost>;
   try {
     app = createHost(running.services, {
@@ -61,6 +73,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       callers,
       gui: config.uiEnabled ? loadGui(config.dataDir, log.child('gui'), stopping.signal) : undefined,
       lifecycle: {
+        ready: () => isReady,
         draining: () => stopping.signal.aborted || running.draining(),
         stopping: stopping.signal,
         parts: () => ({ bus: running.bus.state(), jobs: running.jobs() }),
@@ -71,7 +84,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     // What runs already would keep the process alive.
     await running.stop();
     await tracer.close();
-    await Promise.all([tokens.close(), toolServers.close()]);
+    await Promise.all([tokens.close(), secrets.close(), toolServers.close()]);
     throw error;
   }
   const close = async (): Promise<void> => {
@@ -80,23 +93,27 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     await within(app.close(), CLOSE_WITHIN_MS);
     await running.stop();
     await tracer.close();
-    await Promise.all([tokens.close(), toolServers.close()]);
+    await Promise.all([tokens.close(), secrets.close(), toolServers.close()]);
   };
   try {
-    await app.listen({ host: config.host, port: config.port });
+    await warnOfAccess(config, running.services.tokens, log);
+    await app.listen({ host: config.host, port });
+    // A TCP server's address is an object once it listens.
+    port = (app.server.address() as AddressInfo).port;
     await running.start();
+    isReady = options.holdReadiness !== true;
   } catch (error) {
     await close();
     throw error;
   }
-  // A TCP server's address is an object once it listens.
-  const { port } = app.server.address() as AddressInfo;
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-  const url = `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
+  const url = urlOf(config.host, port);
   log.info('The server listens', { url, version });
   let ending: Promise<void> | null = null;
   return {
     url,
+    declareReady() {
+      isReady = true;
+    },
     stop() {
       ending ??= close();
       return ending;
@@ -104,11 +121,29 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   };
 }
 
+function urlOf(host: string, port: number): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /** What the server itself asks of others goes out under the egress rules that hold for tasks. */
 function askersOf(config: Config, version: string) {
   const egress: EgressOptions = { policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny };
   try {
-    return { tokens: createTokenRequests(egress), toolServers: createToolLister({ ...egress, version }) };
+    return {
+      tokens: createTokenRequests(egress),
+      secrets: createSecretAsker({
+        egress,
+        endpoints: {
+          aws: config.awsSecretsEndpoint,
+          gcp: config.gcpSecretsEndpoint,
+          azureVault: config.azureVaultEndpoint,
+          azureLogin: config.azureLoginEndpoint,
+        },
+        metadataUrl: config.gcpMetadataEndpoint,
+      }),
+      toolServers: createToolLister({ ...egress, version }),
+    };
   } catch (error) {
     if (error instanceof RangeError) throw new ConfigError([`SVC_EGRESS_ALLOW or SVC_EGRESS_DENY: ${error.message}`]);
     throw error;
@@ -116,7 +151,8 @@ function askersOf(config: Config, version: string) {
 }
 
 function asSourceError(error: unknown): never {
-  if (error instanceof TokenRequestFailed) throw new SourceError(error.message);
+  if (error instanceof TokenRequestFailed || error instanceof SecretUnavailable || error instanceof FieldProblem)
+    throw new SourceError(error.message);
   throw error;
 }
 

@@ -14,7 +14,7 @@ test('nothing set gives the defaults of the documentation', () => {
     port: 8082,
     dataDir: './.callboard',
     databaseUrl: null,
-    bus: 'postgres',
+    bus: null,
   });
   expect(config.worker).toMatchObject({ serverUrl: 'http://127.0.0.1:8082', pools: ['shared'], concurrency: 8 });
   expect(config.warnings).toEqual([]);
@@ -37,14 +37,25 @@ test('values become their types', () => {
   ]);
 });
 
+test('servers of the bus are a list of addresses', () => {
+  const one = readConfig({ SVC_NATS_URL: 'nats://a:4222, tls://b', SVC_NATS_STREAM: 'OURS' });
+  expect(one).toMatchObject({ natsUrl: ['nats://a:4222', 'tls://b'], natsStream: 'OURS' });
+  const error = refusal({ SVC_NATS_URL: 'nats://a,http://u:pass-word@b', SVC_NATS_STREAM: 'a.b' });
+  expect(error.problems).toEqual([
+    'SVC_NATS_URL must be an address starting with nats:// or tls://',
+    'SVC_NATS_STREAM must be a name of letters, digits, _ and -',
+  ]);
+});
+
 test('an empty value counts as not set', () => {
   expect(readConfig({ SVC_PORT: '', SVC_WORKER_NAME: ' ' })).toMatchObject({ port: 8082, worker: { name: null } });
 });
 
-test('all problems are reported at once, with exit code 78', () => {
+test('OP-02 all problems are reported at once, with exit code 78', () => {
   const error = refusal({
     SVC_PORT: '1e3',
     SVC_BUS: 'pigeon',
+    SVC_RATE_LIMIT_PER_SECOND: '1000000.5',
     SVC_WORKER_CONCURRENCY: '0',
     SVC_COMMAND_CLAIM_LEASE_SECONDS: '-1',
     SVC_DATABASE_URL: 'mysql://db',
@@ -53,17 +64,33 @@ test('all problems are reported at once, with exit code 78', () => {
   expect(error.exitCode).toBe(78);
   expect(error.problems).toEqual([
     'SVC_PORT must be a whole number from 0 to 65535',
+    'SVC_RATE_LIMIT_PER_SECOND must be a number from 0 to 1000000',
     'SVC_DATABASE_URL must be an address starting with postgres:// or postgresql://',
     'SVC_ENCRYPTION_KEY must hold 32 bytes in base64 (openssl rand -base64 32)',
-    'SVC_BUS must be one of postgres, none',
+    'SVC_BUS must be one of postgres, nats, none',
     'SVC_COMMAND_CLAIM_LEASE_SECONDS must be a number of seconds of at least 1',
     'SVC_WORKER_CONCURRENCY must be a whole number from 1 to 1024',
   ]);
   for (const problem of error.problems) expect(error.message).toContain(problem);
 });
 
+test.each([
+  ['false', []],
+  ['127.0.0.1, 10.0.0.0/8,loopback', ['127.0.0.1', '10.0.0.0/8', 'loopback']],
+  ['::1,fd00::/8', ['::1', 'fd00::/8']],
+])('SVC_TRUST_PROXY=%s names whom to believe', (text, proxies) => {
+  expect(readConfig({ SVC_TRUST_PROXY: text }).trustProxy).toEqual(proxies);
+});
+
+test.each(['true', '*', '10.0.0.0/33', '10.0.0.0/0', 'proxy.example', '1.2.3'])(
+  'SVC_TRUST_PROXY=%s is refused',
+  (text) => {
+    expect(refusal({ SVC_TRUST_PROXY: text }).message).toContain(`not '${text}'`);
+  },
+);
+
 test.each(['65536', '-1', '8082.5', ' 80 82', '0x10', 'abc', '99999999999999999999'])(
-  'port %s is refused',
+  'OP-02 port %s is refused',
   (SVC_PORT) => {
     expect(refusal({ SVC_PORT }).problems).toHaveLength(1);
   },

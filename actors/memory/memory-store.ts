@@ -5,12 +5,12 @@
  */
 import type { LogEvent } from '../../machines/events.ts';
 import type { Json } from '../../machines/json.ts';
+import { hintOf } from '../command-hint.ts';
 import { endedBy } from '../keychain-store.ts';
 import {
   type BatchRow,
   type BatchStore,
   type Clock,
-  type CommandHint,
   type CommandRow,
   DuplicateKeyError,
   type EventRow,
@@ -19,9 +19,11 @@ import {
   type HeadChange,
   StaleError,
   type Store,
+  type StoredHold,
   type StoredSnapshot,
 } from '../ports.ts';
 import { createMemoryBatches, prepareBatches } from './memory-batches.ts';
+import { abandonedChildren } from './memory-children.ts';
 import {
   ConstraintError,
   checkCommand,
@@ -226,7 +228,7 @@ export function createMemoryStore(
           row.iterationIndex !== null,
       ).sort((a, b) => (a.iterationIndex ?? 0) - (b.iterationIndex ?? 0));
       const closing = new Map<number, LogEvent>();
-      for (const event of events(executionId, (row) => !row.stale && isCall(row.type))) {
+      for (const event of events(executionId, (row) => !row.stale && isOutcome(row))) {
         if (event.commandId !== null && !closing.has(event.commandId)) closing.set(event.commandId, event);
       }
       return own.flatMap((row) => closing.get(row.commandId) ?? []);
@@ -257,9 +259,13 @@ export function createMemoryStore(
         .map((row) => ({ ...hintOf(row), retry: row.parkedOn !== null }));
     },
     async heldBy(workerId) {
-      return select((row) => isHeld(row) && row.workerId === workerId && row.parkedOn === null)
+      return select((row) => isWorkedOn(row) && row.workerId === workerId)
         .sort(byId)
         .map(hintOf);
+    },
+    async holds(commandIds) {
+      const rows = commandIds.flatMap((commandId) => commands.get(commandId) ?? []);
+      return new Map(rows.filter(isWorkedOn).map((row) => [row.commandId, holdOf(row)]));
     },
     async nextWakeAt() {
       return select(isOpen).sort(byWake)[0]?.nextWakeAt ?? null;
@@ -290,7 +296,7 @@ export function createMemoryStore(
     async touch(holds) {
       for (const { commandId, attempt, nextWakeAt } of holds) {
         const row = commands.get(commandId);
-        if (row === undefined || !isHeld(row) || row.attempt !== attempt) continue;
+        if (row === undefined || !isWorkedOn(row) || row.attempt !== attempt) continue;
         commands.set(commandId, { ...row, nextWakeAt, heartbeatAt: nowText() });
       }
     },
@@ -309,6 +315,14 @@ export function createMemoryStore(
         parents = new Set(generation.map((row) => row.executionId));
       }
       return found.filter((row) => row.status === 'running').map((row) => row.executionId);
+    },
+    async abandoned(seconds, limit) {
+      const rows = {
+        executions: () => [...executions.values()].map((stored) => stored.row),
+        command: (commandId: number) => commands.get(commandId),
+        log: (executionId: number) => logs.get(executionId)?.events ?? [],
+      };
+      return abandonedChildren(rows, clock.now() - seconds * 1000, limit);
     },
     async runningSince(before, limit) {
       return [...executions.values()]
@@ -339,6 +353,8 @@ export function createMemoryStore(
     },
   };
 }
+
+const OUTCOMES: ReadonlySet<string> = new Set(['call.done', 'call.error', 'command.completed', 'command.failed']);
 
 function moveHead(stored: { row: ExecutionRow; snapshot: StoredSnapshot | null }, head: HeadChange) {
   const ended = stored.row.status !== 'running';
@@ -371,8 +387,13 @@ function withoutExecution({ executionId: _, catalogId: __, ...event }: EventRow)
   return event;
 }
 
-function isCall(type: string): boolean {
-  return type === 'call.done' || type === 'call.error';
+function isOutcome({ type, context }: LogEvent): boolean {
+  return OUTCOMES.has(type) && context['pending_callback'] !== true;
+}
+
+/** Parked commands are nobody's work: their moment belongs to what they wait for. */
+function isWorkedOn(row: CommandRow): boolean {
+  return isHeld(row) && row.parkedOn === null;
 }
 
 function byId(a: CommandRow, b: CommandRow): number {
@@ -383,8 +404,8 @@ function byWake(a: CommandRow, b: CommandRow): number {
   return Date.parse(a.nextWakeAt ?? '') - Date.parse(b.nextWakeAt ?? '');
 }
 
-function hintOf({ executionId, commandId, pool, priority, toolKind }: CommandRow): CommandHint {
-  return { executionId, commandId, pool, priority, toolKind };
+function holdOf({ executionId, attempt, workerId, heartbeatAt }: CommandRow): StoredHold {
+  return { executionId, attempt, workerId, heartbeatAt };
 }
 
 function parkedOf(row: CommandRow) {

@@ -29,6 +29,9 @@ export interface ClaimHolder {
   readonly offlineAfterSeconds: number;
 }
 
+/** What the store knows of a claim at a moment. */
+export type Sighting = Pick<ClaimableCommand, 'attempt' | 'heartbeatAt'>;
+
 export interface Claimant {
   readonly name: string;
   readonly status: string;
@@ -168,6 +171,17 @@ export function isOpen(status: CommandStatus): boolean {
 export function heldSince(command: ClaimableCommand): number {
   const claimedAt = claimedAtOf(command);
   return command.heartbeatAt === null ? claimedAt : Math.max(claimedAt, instantOf(command.heartbeatAt));
+}
+
+/**
+ * The command with the last heartbeat the store knows of. A row in memory learns of no heartbeat, whichever process wrote it;
+ * one of another attempt says nothing about this one.
+ */
+export function heldAsOf<Command extends ClaimableCommand>(command: Command, seen: Sighting | undefined): Command {
+  if (seen === undefined || seen.attempt !== command.attempt || seen.heartbeatAt === null) return command;
+  const { heartbeatAt } = command;
+  const isNewer = heartbeatAt === null || instantOf(seen.heartbeatAt) > instantOf(heartbeatAt);
+  return isNewer ? { ...command, heartbeatAt: seen.heartbeatAt } : command;
 }
 
 function grantAnew(command: ClaimableCommand, reason: GrantReason): Grant | Exhaustion {

@@ -38,7 +38,8 @@ function daysOf(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468;
 }
 
-function dateOf(days: number): { year: number; month: number; day: number } {
+/** The date of a day counted from 1970-01-01. */
+export function dateOf(days: number): { year: number; month: number; day: number } {
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;

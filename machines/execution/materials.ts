@@ -65,8 +65,7 @@ export class Materials {
       else this.loops.delete(event.nodeName);
     } else if (KEPT.has(event.type) || isCopy(event)) {
       if (event.type === 'loop.done') this.loops.delete(event.nodeName);
-      // A command's own closing row matters only when it had no call row.
-      if (event.type.startsWith('command.') && event.result === null && event.error === null) return;
+      if (isSilent(event)) return;
       this.#bodies.set(event.eventId, bodyOf(event));
     }
   }
@@ -152,6 +151,17 @@ export function bodyOf(event: LogEvent): Body {
     values: mapIn(event.context, 'values'),
     references: mapIn(event.context, 'references'),
   };
+}
+
+/** What closed an iteration had to say; as `Materials` keeps it when the row is folded. */
+export function outcomeBody(event: LogEvent): Body {
+  if (!isSilent(event)) return bodyOf(event);
+  return event.type === 'command.failed' ? SILENT : NOTHING;
+}
+
+/** A command's own closing row matters only when it had no call row. */
+function isSilent({ type, result, error }: LogEvent): boolean {
+  return type.startsWith('command.') && result === null && error === null;
 }
 
 /** The value of a step that an earlier run completed. */

@@ -10,11 +10,21 @@ import { TTL_MAX_SECONDS } from './expiry.ts';
 import { type Encoding, RENEW_DEFAULTS, type RenewConfig } from './renewal.ts';
 
 export type EntrySource =
-  | { readonly from: 'secrets'; readonly provider: string; readonly paths: readonly (readonly [string, string])[] }
+  | {
+      readonly from: 'secrets';
+      readonly provider: SecretProvider;
+      /** The name of a credential, an inline map, or null. */
+      readonly auth: Json;
+      readonly paths: readonly (readonly [string, string])[];
+    }
   | { readonly from: 'request'; readonly config: RenewConfig; readonly encoding: Encoding }
   | { readonly from: 'value'; readonly data: JsonMap }
   | { readonly from: 'credential'; readonly name: string }
   | { readonly from: 'nowhere'; readonly reason: string };
+
+/** `env` is for development: variables of the server. */
+export type SecretProvider = (typeof PROVIDERS)[number];
+const PROVIDERS = ['env', 'gcp', 'aws', 'azure'] as const;
 
 export interface RenderedEntry {
   readonly source: EntrySource;
@@ -91,10 +101,11 @@ function entryOf(fields: JsonMap): RenderedEntry {
 }
 
 function secretsOf(fields: JsonMap): EntrySource {
-  const provider = textAt(fields, 'provider').trim().toLowerCase();
+  const written = textAt(fields, 'provider').trim().toLowerCase();
+  const provider = PROVIDERS.find((known) => known === written);
   const paths = Object.entries(mapAt(fields, 'map')).map(([field, path]) => [field, String(path)] as const);
-  if (provider === 'env') return { from: 'secrets', provider, paths };
-  return { from: 'nowhere', reason: `secret provider '${provider}' is not available in this build` };
+  if (provider !== undefined) return { from: 'secrets', provider, auth: fields['auth'] ?? null, paths };
+  return { from: 'nowhere', reason: `secret provider '${written}' is not available in this build` };
 }
 
 function requestOf(fields: JsonMap, encoding: Encoding): EntrySource {

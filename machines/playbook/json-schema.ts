@@ -3,16 +3,14 @@
  * come from the same table that registration checks with; what a schema cannot say (targets that exist, templates that
  * parse) remains registration's.
  */
-import type { Json, JsonMap } from '../json.ts';
+import { isMap, type Json, type JsonMap } from '../json.ts';
+import { fieldWords, type Place, placeWords } from './schema-words.ts';
 import { type FieldType, KNOWN_KINDS, toolSpecOf } from './tool-fields.ts';
 
 const TEMPLATE: JsonMap = { type: 'string', pattern: '\\{\\{|\\{%' };
 const TEXT: JsonMap = { type: 'string' };
 const MAP: JsonMap = { type: 'object' };
-const CONDITION: JsonMap = {
-  type: ['string', 'boolean'],
-  description: 'A condition: a template or a bare expression.',
-};
+const CONDITION: JsonMap = { type: ['string', 'boolean'] };
 const SECONDS: JsonMap = { anyOf: [{ type: 'number', minimum: 0 }, { type: 'string' }] };
 const NAME: JsonMap = { type: 'string', minLength: 1, maxLength: 255 };
 
@@ -22,17 +20,17 @@ export function playbookSchema(): JsonMap {
     title: 'Callboard playbook',
     type: 'object',
     required: ['kind', 'workflow'],
-    properties: {
+    properties: told('document', {
       apiVersion: { type: 'string', minLength: 1, default: 'callboard/v2' },
       kind: { enum: ['Playbook', 'Agent'] },
       metadata: metadata(),
       executor: executor(),
-      workload: { type: ['object', 'null'], description: 'Inputs with their defaults.' },
+      workload: { type: ['object', 'null'] },
       keychain: { type: 'array', items: reference('keychainEntry') },
       workbook: { type: 'array', items: reference('action') },
       workflow: { type: 'array', minItems: 1, maxItems: 1000, items: reference('step') },
       vars: false,
-    },
+    }),
     $defs: {
       step: step(),
       task: task(),
@@ -55,6 +53,17 @@ export function playbookSchema(): JsonMap {
   };
 }
 
+/** The same properties, each with its sentence. */
+function told(place: Place, properties: JsonMap): JsonMap {
+  return Object.fromEntries(
+    Object.entries(properties).map(([key, schema]) => [key, saying(schema, placeWords(place, key))]),
+  );
+}
+
+function saying(schema: Json, words: string | undefined): Json {
+  return isMap(schema) && words !== undefined ? { ...schema, description: words } : schema;
+}
+
 function reference(name: string): JsonMap {
   return { $ref: `#/$defs/${name}` };
 }
@@ -62,9 +71,9 @@ function reference(name: string): JsonMap {
 function metadata(): JsonMap {
   return {
     type: 'object',
-    properties: {
+    properties: told('metadata', {
       name: TEXT,
-      path: { type: 'string', description: 'Catalog path.' },
+      path: TEXT,
       description: {},
       tags: strings(),
       capabilities: strings(),
@@ -73,9 +82,14 @@ function metadata(): JsonMap {
       exposes_as_mcp: { type: 'boolean' },
       terminal: {
         type: 'object',
-        properties: { visible: { type: 'boolean' }, workspace: TEXT, scopes: strings(), capabilities: strings() },
+        properties: told('terminal', {
+          visible: { type: 'boolean' },
+          workspace: TEXT,
+          scopes: strings(),
+          capabilities: strings(),
+        }),
       },
-    },
+    }),
   };
 }
 
@@ -84,10 +98,20 @@ function strings(): JsonMap {
 }
 
 function executor(): JsonMap {
-  const spec = { entry_step: NAME, final_step: NAME, no_next_is_error: { type: 'boolean' }, policy: {} };
+  const spec = told('executorSpec', {
+    entry_step: NAME,
+    final_step: NAME,
+    no_next_is_error: { type: 'boolean' },
+    policy: {},
+  });
   return {
     type: 'object',
-    properties: { profile: {}, version: {}, requires: {}, spec: { type: 'object', properties: spec } },
+    properties: told('executor', {
+      profile: {},
+      version: {},
+      requires: {},
+      spec: { type: 'object', properties: spec },
+    }),
   };
 }
 
@@ -95,7 +119,7 @@ function step(): JsonMap {
   return {
     type: 'object',
     required: ['step', 'tool'],
-    properties: {
+    properties: told('step', {
       step: NAME,
       desc: TEXT,
       tool: reference('tool'),
@@ -107,22 +131,29 @@ function step(): JsonMap {
       output_select: {},
       spec: {
         type: 'object',
-        properties: {
+        properties: told('stepSpec', {
           timeout: SECONDS,
           next_mode: { enum: ['exclusive', 'inclusive'] },
           policy: {
             type: 'object',
-            properties: {
-              admit: { type: 'object', required: ['rules'], properties: { rules: { type: 'array', items: MAP } } },
-              failure: { type: 'object', properties: { mode: { enum: ['fail_fast', 'best_effort'] } } },
-            },
+            properties: told('stepPolicy', {
+              admit: {
+                type: 'object',
+                required: ['rules'],
+                properties: told('admit', { rules: { type: 'array', items: MAP } }),
+              },
+              failure: {
+                type: 'object',
+                properties: told('failure', { mode: { enum: ['fail_fast', 'best_effort'] } }),
+              },
+            }),
           },
-        },
+        }),
       },
       case: false,
       type: false,
       result: false,
-    },
+    }),
   };
 }
 
@@ -130,7 +161,7 @@ function task(): JsonMap {
   return {
     type: 'object',
     required: ['kind'],
-    properties: {
+    properties: told('task', {
       kind: { enum: [...KNOWN_KINDS] },
       name: NAME,
       input: MAP,
@@ -141,18 +172,18 @@ function task(): JsonMap {
       output_select: {},
       spec: {
         type: 'object',
-        properties: {
+        properties: told('taskSpec', {
           policy: {
             type: 'object',
-            properties: {
+            properties: told('taskPolicy', {
               on_unmatched: { enum: ['fail', 'continue'] },
               rules: { type: 'array', items: reference('rule') },
-            },
+            }),
           },
-        },
+        }),
       },
       eval: false,
-    },
+    }),
     allOf: KNOWN_KINDS.map(kindClause),
   };
 }
@@ -162,7 +193,9 @@ function kindClause(kind: string): JsonMap {
   const spec = toolSpecOf(kind);
   const properties: { [name: string]: Json } = {};
   for (const [name, field] of Object.entries(spec?.fields ?? {})) {
-    for (const spelling of [name, ...field.aliases]) properties[spelling] = typed(field.type);
+    for (const spelling of [name, ...field.aliases]) {
+      properties[spelling] = saying(typed(field.type), fieldWords(kind, name));
+    }
   }
   const aliasesOf = (name: string): readonly string[] => [name, ...(spec?.fields[name]?.aliases ?? [])];
   const needs = (spec?.required ?? []).map((group) => ({
@@ -205,16 +238,19 @@ function labelled(): JsonMap {
 }
 
 function next(): JsonMap {
-  const spec = { mode: { enum: ['exclusive', 'inclusive'] }, on_no_match: { enum: ['complete', 'quiet'] } };
+  const spec = told('nextSpec', {
+    mode: { enum: ['exclusive', 'inclusive'] },
+    on_no_match: { enum: ['complete', 'quiet'] },
+  });
   return {
     anyOf: [
       {
         type: 'object',
         required: ['arcs'],
-        properties: {
+        properties: told('next', {
           spec: { type: 'object', properties: spec },
           arcs: { type: 'array', items: reference('arc') },
-        },
+        }),
       },
       NAME,
       { type: 'array', items: { anyOf: [NAME, reference('arc')] } },
@@ -226,12 +262,12 @@ function arc(): JsonMap {
   return {
     type: 'object',
     required: ['step'],
-    properties: { step: NAME, when: CONDITION, cond: CONDITION, set: reference('assignments'), args: MAP },
+    properties: told('arc', { step: NAME, when: CONDITION, cond: CONDITION, set: reference('assignments'), args: MAP }),
   };
 }
 
 function rule(): JsonMap {
-  const actions = {
+  const actions = told('decision', {
     do: { enum: ['continue', 'retry', 'jump', 'break', 'fail'] },
     set: reference('assignments'),
     to: NAME,
@@ -239,47 +275,47 @@ function rule(): JsonMap {
     delay: { type: ['number', 'string'], minimum: 0 },
     backoff: { type: 'string' },
     max_delay: { type: ['number', 'string'] },
-  };
+  });
   return {
     type: 'object',
-    properties: {
+    properties: told('rule', {
       when: CONDITION,
       // biome-ignore lint/suspicious/noThenProperty: the word of the language
       then: { type: 'object', properties: actions },
       else: { type: ['object', 'null'] },
       expr: false,
-    },
+    }),
     anyOf: [{ required: ['when'] }, { required: ['else'] }, { required: ['then'] }],
   };
 }
 
 function loop(): JsonMap {
-  const frame = {
+  const frame = told('frame', {
     max_rows: { type: 'integer', minimum: 1 },
     row_concurrency: { type: 'integer', minimum: 1 },
     process: { enum: ['row', 'frame'] },
-  };
+  });
   return {
     type: 'object',
     required: ['iterator'],
-    properties: {
+    properties: told('loop', {
       in: {},
       cursor: {
         type: 'object',
         required: ['kind', 'claim'],
-        properties: { kind: { enum: ['postgres', 'duckdb'] }, auth: {}, claim: TEXT, options: MAP },
+        properties: told('cursor', { kind: { enum: ['postgres', 'duckdb'] }, auth: {}, claim: TEXT, options: MAP }),
       },
       iterator: NAME,
       spec: {
         type: 'object',
-        properties: {
+        properties: told('loopSpec', {
           mode: { enum: ['sequential', 'parallel', 'cursor'] },
           max_in_flight: { anyOf: [{ type: 'integer', minimum: 1 }, TEXT] },
           policy: MAP,
           frame: { type: 'object', properties: frame },
-        },
+        }),
       },
-    },
+    }),
     oneOf: [{ required: ['in'] }, { required: ['cursor'] }],
   };
 }
@@ -287,12 +323,12 @@ function loop(): JsonMap {
 function output(): JsonMap {
   return {
     type: 'object',
-    properties: {
+    properties: told('output', {
       select: { type: 'array' },
       inline_max_bytes: { type: 'integer', minimum: 0 },
       preview_max_bytes: { type: 'integer', minimum: 0 },
       store: MAP,
-    },
+    }),
   };
 }
 
@@ -307,7 +343,7 @@ function action(): JsonMap {
   return {
     type: 'object',
     required: ['name', 'tool'],
-    properties: { name: NAME, tool: reference('task'), desc: TEXT, assert: {} },
+    properties: told('action', { name: NAME, tool: reference('task'), desc: TEXT, assert: {} }),
   };
 }
 
@@ -315,7 +351,7 @@ function keychainEntry(): JsonMap {
   return {
     type: 'object',
     required: ['name'],
-    properties: {
+    properties: told('keychainEntry', {
       name: NAME,
       kind: TEXT,
       type: TEXT,
@@ -332,6 +368,6 @@ function keychainEntry(): JsonMap {
       token: TEXT,
       credential: TEXT,
       ref: TEXT,
-    },
+    }),
   };
 }

@@ -8,6 +8,7 @@ import { batchAnswer, batchBody, batchState, batchToWire, receiptToWire, toBatch
 import { parseId } from '../wire/ids.ts';
 import { queryInteger } from '../wire/query-fields.ts';
 import type { ApiContext } from './context.ts';
+import { refuseOutcomes } from './events.ts';
 import { headerKeyOf } from './executions.ts';
 import { type Route, route } from './route.ts';
 import type { EventStream } from './streams.ts';
@@ -28,6 +29,7 @@ export function batchRoutes({ services, streams }: ApiContext): Route[] {
       summary: 'Accept a batch of events of one execution; 202 when all of it is stored, handled afterwards',
       status: 202,
       body: batchBody,
+      bodyLimit: 'general',
       answer: batchAnswer,
       codes: [
         'not_found',
@@ -42,11 +44,11 @@ export function batchRoutes({ services, streams }: ApiContext): Route[] {
         request: { execution_id: 41007, events: [{ event_type: 'report.note', step: 'fetch', payload: { rows: 3 } }] },
       },
       handle: async ({ body, request, reply }) => {
-        const receipt = await batches.accept(
-          toBatchRequest(body, headerKeyOf(request), (value) =>
-            createHash('sha256').update(canonicalJson(value), 'utf8').digest('hex'),
-          ),
+        const batch = toBatchRequest(body, headerKeyOf(request), (value) =>
+          createHash('sha256').update(canonicalJson(value), 'utf8').digest('hex'),
         );
+        refuseOutcomes(request, batch.events);
+        const receipt = await batches.accept(batch);
         reply.code(202);
         return receiptToWire(receipt);
       },

@@ -75,6 +75,7 @@ export function catalogGraphRoutes({ services, clock }: ApiContext): Route[] {
       tag,
       summary: 'The steps of a text as a graph, without storing it',
       body: v.object({ content: text(CONTENT_BYTES_MAX, 1) }),
+      bodyLimit: 'general',
       answer: stepGraph,
       codes: ['playbook_invalid', 'kind_not_executable'],
       handle: async ({ body }) => {

@@ -84,7 +84,7 @@ export function catalogReadRoutes({ services }: ApiContext): Route[] {
       answer: v.array(entry),
       handle: async ({ query, request, reply }) => {
         const limit = query.limit ?? 1000;
-        const rows = await catalog.list({
+        const wanted: Parameters<typeof catalog.list>[0] = {
           kinds: query.kind === undefined || query.kind === '' ? ['playbook', 'agent'] : kindsOf(query.kind),
           limit,
           versions: 'latest',
@@ -93,7 +93,9 @@ export function catalogReadRoutes({ services }: ApiContext): Route[] {
           order: 'path',
           ...(query.q === undefined || query.q === '' ? {} : { q: query.q }),
           ...(query.after_path === undefined ? {} : { afterPath: query.after_path }),
-        });
+        };
+        const [rows, total] = await Promise.all([catalog.list(wanted), catalog.count(wanted)]);
+        reply.header('x-total-count', String(total));
         const last = rows.at(-1);
         if (last !== undefined && rows.length === limit) {
           reply.header('link', nextLink(request.url, { after_path: last.path }));

@@ -4,7 +4,6 @@ import { DomainError } from '../../actors/errors.ts';
 import {
   changeBody,
   contentBody,
-  diagnosticSentence,
   diagnosticToWire,
   entry,
   entryToWire,
@@ -59,6 +58,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Store a new version of a catalog entry',
       body: registerBody,
+      bodyLimit: 'general',
       answer: registerAnswer,
       codes: ['playbook_invalid'],
       example: { request: { content: EXAMPLE, resource_type: 'Playbook' } },
@@ -72,6 +72,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Store a new version of a playbook',
       body: registerBody,
+      bodyLimit: 'general',
       answer: playbookAnswer,
       codes: ['playbook_invalid'],
       example: { request: { content: EXAMPLE, path: 'demo/greet' } },
@@ -98,6 +99,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       summary: 'Store a text as a new version of an existing path',
       query: playbookId,
       body: contentBody,
+      bodyLimit: 'general',
       answer: v.object({
         status: v.literal('success'),
         message: v.string(),
@@ -123,6 +125,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       summary: 'Change an entry: a new text, its status, its meta',
       query: playbookId,
       body: changeBody,
+      bodyLimit: 'general',
       answer: entry,
       codes: ['not_found', 'playbook_invalid'],
       handle: async ({ query, body }) => {
@@ -156,6 +159,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Judge a text without storing it',
       body: validateBody,
+      bodyLimit: 'general',
       answer: validateAnswer,
       example: { request: { content: EXAMPLE } },
       handle: async ({ body }) => {
@@ -164,7 +168,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
           body.resource_type ?? null,
         );
         const sentences = (severity: string) =>
-          diagnostics.filter((each) => each.severity === severity).map(diagnosticSentence);
+          diagnostics.filter((each) => each.severity === severity).map(({ message }) => message);
         return {
           valid,
           errors: sentences('error'),

@@ -1,5 +1,4 @@
 /** What the routes share beside the services: the clock, the settings they show, and what ends waiting calls. */
-import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { CurrentCaller } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
@@ -19,19 +18,24 @@ export interface ApiContext {
     readonly workerHeartbeatStaleSeconds: number;
     readonly mcpExpose: 'marked' | 'all' | 'off';
     readonly mcpCallTimeoutSeconds: number;
+    readonly aiPlaybook: string | null;
   };
   readonly lifecycle: Lifecycle;
   readonly waits: Waits;
   /** Of the request being served. */
   readonly caller: CurrentCaller;
-  /** Whether a request carries the token of SVC_INTERNAL_TOKEN; `unset`: there is none to carry. */
-  readonly internalToken: (headers: IncomingHttpHeaders) => 'right' | 'wrong' | 'unset';
+  /** Callers are told apart (SVC_AUTH_MODE=enforce); else everyone is an admin. */
+  readonly isEnforced: boolean;
+  /** Whether a text is the token of SVC_INTERNAL_TOKEN; null: none is set. */
+  readonly isInternal: ((token: string) => boolean) | null;
   /** Whether pages of this origin may call (api 1.11). */
   readonly isOriginAllowed: (origin: string) => boolean;
 }
 
 /** The state of the process, as its owner tells it. */
 export interface Lifecycle {
+  /** Everything a client may count on has been set up. */
+  ready(): boolean;
   draining(): boolean;
   /** Aborted when the process stops: ends long polls and streams. */
   readonly stopping: AbortSignal;

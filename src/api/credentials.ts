@@ -1,11 +1,15 @@
 /** Stored credentials (api 2.8). Plain data leaves only through one door, and only when it is asked for. */
+import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
+import { RequestError } from '../errors.ts';
 import {
   credential,
   credentialBody,
+  credentialPatch,
   credentialToWire,
   revealedCredential,
   savedCredential,
+  toPatch,
   toTags,
 } from '../wire/credential.ts';
 import { id, name } from '../wire/ids.ts';
@@ -18,8 +22,31 @@ const BODY_LIMIT = 262_144;
 /** A name that cannot exist is simply not found. */
 const identifier = v.object({ identifier: queryText(512) });
 
-export function credentialRoutes({ services }: ApiContext): Route[] {
-  const { credentials } = services;
+export function credentialRoutes({ services, isEnforced }: ApiContext): Route[] {
+  const { credentials, reads } = services;
+
+  /** Data is for admins, and for workers that have something to do (api 8.6). Throws RequestError 403. */
+  async function refuseReveal(request: FastifyRequest, workerId: string | undefined, executionId: number | undefined) {
+    if (!isEnforced) return;
+    const role = request.identity?.role;
+    if (role === 'admin') return;
+    if (role !== 'worker') throw new RequestError('forbidden', 'This needs the role worker or admin');
+    const open =
+      workerId === undefined
+        ? []
+        : await reads.commands({
+            workerId,
+            statuses: ['CLAIMED', 'RUNNING'],
+            limit: 1,
+            ...(executionId === undefined ? {} : { executionId }),
+          });
+    if (open.length > 0) return;
+    throw new RequestError(
+      'forbidden',
+      'A worker reads credentials while it holds an open command (worker_id names it)',
+    );
+  }
+
   return [
     route({
       method: 'POST',
@@ -94,15 +121,34 @@ export function credentialRoutes({ services }: ApiContext): Route[] {
         worker_id: v.optional(name),
       }),
       answer: revealedCredential,
-      codes: ['not_found', 'decrypt_failed'],
+      codes: ['not_found', 'decrypt_failed', 'forbidden'],
       handle: async ({ params, query, request }) => {
         if (query.include_data !== true) return credentialToWire(await credentials.get(params.identifier));
+        await refuseReveal(request, query.worker_id, query.execution_id);
         const row = await credentials.reveal(params.identifier, {
           executionId: query.execution_id ?? null,
           workerId: query.worker_id ?? null,
           requestId: request.id,
         });
         return { ...credentialToWire(row), data: row.data };
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/api/credentials/{identifier}',
+      level: 'plus',
+      role: ['O'],
+      tag,
+      summary: 'Change the given fields of a credential; data is replaced as a whole',
+      params: identifier,
+      body: credentialPatch,
+      answer: savedCredential,
+      codes: ['not_found', 'schema_validation_failed', 'decrypt_failed'],
+      bodyLimit: BODY_LIMIT,
+      example: { request: { description: 'the shop database', tags: ['shop', 'production'] } },
+      handle: async ({ params, body }) => {
+        const row = await credentials.patch(params.identifier, toPatch(body));
+        return { ...credentialToWire(row), data: null };
       },
     }),
     route({

@@ -1,7 +1,9 @@
 /** One event in (api 2.5.2), and the log of an execution out (2.3.6). */
+import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
 import type { EventPageRequest } from '../../actors/services.ts';
+import { RequestError } from '../errors.ts';
 import { type EventOwner, event, eventToWire } from '../wire/event.ts';
 import { eventAnswer, eventBody, toEventInput } from '../wire/event-input.ts';
 import { id, idOut } from '../wire/ids.ts';
@@ -125,12 +127,15 @@ export function eventRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Record one event; stored and handled before the answer',
       body: eventBody,
+      bodyLimit: 'general',
       answer: eventAnswer,
       codes: ['not_found', 'queue_unavailable'],
       hot: true,
       example: { request: { execution_id: 41007, event_type: 'report.note', step: 'fetch', payload: { rows: 3 } } },
-      handle: async ({ body }) => {
-        const receipt = await executions.recordEvent({ executionId: body.execution_id, ...toEventInput(body) });
+      handle: async ({ body, request }) => {
+        const input = toEventInput(body);
+        refuseOutcomes(request, [input]);
+        const receipt = await executions.recordEvent({ executionId: body.execution_id, ...input });
         return {
           status: 'ok',
           event_id: receipt.eventId,
@@ -145,6 +150,14 @@ export function eventRoutes({ services }: ApiContext): Route[] {
     logRoute('/api/events/{execution_id}', 'seed', 'asc', 500),
     logRoute('/api/executions/{execution_id}/events', 'client', 'desc', 100),
   ];
+}
+
+const OUTCOMES = new Set(['playbook.completed', 'playbook.failed', 'execution.cancelled']);
+
+/** How an execution ends is an operator's to say (api 2.5.2); a worker reports what its commands did. Throws RequestError 403. */
+export function refuseOutcomes(request: FastifyRequest, events: readonly { readonly type: string }[]): void {
+  const found = request.identity?.role === 'worker' ? events.find(({ type }) => OUTCOMES.has(type)) : undefined;
+  if (found !== undefined) throw new RequestError('forbidden', `${found.type} needs the role operator`);
 }
 
 function toPageRequest(

@@ -80,12 +80,11 @@ async function follow(
       const row = await reads.execution(executionId);
       if (row === null || !stream.open) return;
       const status = await statusOf(row);
-      if (row.status === 'running' && changed(status)) await stream.send({ event: 'status', data: status });
+      // The present state comes first; the last one is told by the end.
+      const isDue = shown === '' || row.status === 'running';
+      if (isDue && changed(status)) await stream.send({ event: 'status', data: status });
       cursor = await replay(row, cursor);
-      if (row.status !== 'running') {
-        if (shown === '') await stream.send({ event: 'status', data: status });
-        return await stream.send({ event: 'end', data: status });
-      }
+      if (row.status !== 'running') return await stream.send({ event: 'end', data: status });
       await bell.next();
       if (!stream.open) return;
     }

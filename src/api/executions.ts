@@ -3,9 +3,11 @@ import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
 import type { CancelReceipt } from '../../actors/services.ts';
+import { keptTraceOf } from '../../machines/trace-context.ts';
 import { RequestError } from '../errors.ts';
 import { flag, integer, maybe, text } from '../wire/fields.ts';
 import { id, idOut } from '../wire/ids.ts';
+import { jsonBytes } from '../wire/json-size.ts';
 import {
   idempotencyKey,
   rerunAnswer,
@@ -56,10 +58,10 @@ export function executionRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Start an execution',
       body: startBody,
+      bodyLimit: 'general',
       answer: startAnswer,
       codes: START_CODES,
       waits: true,
-      hot: true,
       example: {
         request: { path: 'demo/greet', workload: { who: 'world' } },
         answer: {
@@ -83,6 +85,7 @@ export function executionRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Start an execution of a playbook (older door)',
       body: startBody,
+      bodyLimit: 'general',
       answer: runAnswer,
       codes: START_CODES,
       waits: true,
@@ -165,17 +168,17 @@ export function executionRoutes({ services }: ApiContext): Route[] {
       summary: 'Start anew what an execution ran, with the same or changed inputs, from the start or from a step',
       params: executionId,
       body: rerunBody,
+      bodyLimit: 'general',
       answer: rerunAnswer,
       codes: ['not_found', 'kind_not_executable', 'resource_kind_required', 'playbook_invalid'],
       handle: async ({ params, body, request }) => {
-        const trace = request.headers['traceparent'];
         const receipt = await executions.rerun(params.execution_id, {
           workload: body.workload ?? {},
           version: body.version ?? 'same',
           fromStep: body.from_step ?? null,
           resourceKind: body.resource_kind ?? null,
           reason: body.reason ?? null,
-          trace: typeof trace === 'string' ? trace : null,
+          trace: keptTraceOf(request.headers['traceparent'], request.headers['tracestate']),
         });
         return { ...startToWire(receipt), rerun_of: params.execution_id };
       },
@@ -188,6 +191,7 @@ export function executionRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'End a running execution by hand',
       params: executionId,
+      bodyLimit: 'general',
       body: v.object({
         status: maybe(v.picklist(['failed', 'completed'], 'must be failed or completed')),
         reason,
@@ -212,11 +216,11 @@ export function executionRoutes({ services }: ApiContext): Route[] {
 }
 
 function startOf(body: v.InferOutput<typeof startBody>, request: FastifyRequest) {
-  const trace = request.headers['traceparent'];
-  const start = toStartRequest(body, headerKeyOf(request), typeof trace === 'string' ? trace : null);
+  const { traceparent, tracestate } = request.headers;
+  const start = toStartRequest(body, headerKeyOf(request), keptTraceOf(traceparent, tracestate));
   // Only a body above the limit can hold a workload above it, so the ordinary start is not measured.
   const length = Number(request.headers['content-length'] ?? WORKLOAD_BYTES_MAX + 1);
-  if (length > WORKLOAD_BYTES_MAX && Buffer.byteLength(JSON.stringify(start.workload)) > WORKLOAD_BYTES_MAX) {
+  if (length > WORKLOAD_BYTES_MAX && jsonBytes(start.workload, WORKLOAD_BYTES_MAX) > WORKLOAD_BYTES_MAX) {
     throw new DomainError(
       'payload_too_large',
       'The workload is larger than 1048576 bytes; store large values as results',

@@ -6,6 +6,16 @@ import { type Route, route } from './route.ts';
 const number = v.number();
 const part = v.picklist(['ok', 'degraded', 'down']);
 
+const healthAnswer = v.object({
+  status: v.picklist(['ok', 'degraded', 'draining']),
+  database: part,
+  bus: part,
+  jobs: part,
+  version: v.string(),
+  schema_version: v.nullable(number),
+  uptime_seconds: number,
+});
+
 export function healthRoutes({ services, settings, lifecycle, metrics }: ApiContext): Route[] {
   const { reads } = services;
   return [
@@ -40,19 +50,12 @@ export function healthRoutes({ services, settings, lifecycle, metrics }: ApiCont
       level: 'seed',
       role: ['P'],
       tag: 'Health',
-      summary: 'Health of the service and its parts; 503 while the database is down or the process drains',
-      answer: v.object({
-        status: v.picklist(['ok', 'degraded', 'draining']),
-        database: part,
-        bus: part,
-        jobs: part,
-        version: v.string(),
-        schema_version: v.nullable(number),
-        uptime_seconds: number,
-      }),
+      summary: 'Health of the service and its parts; 503 while it starts or drains, or the database is down',
+      answer: healthAnswer,
+      others: { 503: healthAnswer },
       handle: async ({ reply }) => {
         const { database, schemaVersion } = await reads.health();
-        const status = lifecycle.draining() ? 'draining' : database === 'ok' ? 'ok' : 'degraded';
+        const status = lifecycle.draining() ? 'draining' : database === 'ok' && lifecycle.ready() ? 'ok' : 'degraded';
         if (status !== 'ok') reply.code(503).header('retry-after', '2');
         const { bus, jobs } = lifecycle.parts();
         const uptime = Math.round(lifecycle.uptimeSeconds() * 1000) / 1000;
@@ -71,7 +74,7 @@ export function healthRoutes({ services, settings, lifecycle, metrics }: ApiCont
       method: 'GET',
       path: '/metrics',
       level: 'seed',
-      role: ['V', 'P'],
+      role: ['V'],
       tag: 'Health',
       summary: 'Metrics in the Prometheus text format',
       mediaType: 'text/plain',
@@ -167,6 +170,21 @@ export function healthRoutes({ services, settings, lifecycle, metrics }: ApiCont
         const { version, tables, missing } = await reads.schema();
         const valid = missing.length === 0;
         return { status: valid ? 'ok' : 'error', valid, schema_version: version, tables, missing };
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/db/init',
+      level: 'client',
+      role: ['A'],
+      tag: 'Status',
+      summary: 'Apply migrations that are missing',
+      body: v.object({}),
+      answer: v.object({ status: v.literal('ok'), message: v.string(), applied: v.array(v.string()) }),
+      example: { answer: { status: 'ok', message: 'schema is at version 12', applied: [] } },
+      handle: async () => {
+        const { version, applied } = await services.schema.init();
+        return { status: 'ok', message: `schema is at version ${version}`, applied: [...applied] };
       },
     }),
   ];

@@ -38,7 +38,7 @@ export async function answerRpc(
   }
   if (messages.every((each) => each.kind === 'notice')) return reply.code(202).send();
 
-  const asker = { isOperator: caller().role !== 'viewer', signal: waits.signalFor(reply) };
+  const asker = { isOperator: ['operator', 'admin'].includes(caller().role), signal: waits.signalFor(reply) };
   if (wantsStream(request, messages)) {
     const stream = streams.start(request, reply, 'mcp');
     // One frame after the other: the stream knows of one that waits for a slow client, not of two.

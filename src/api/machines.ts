@@ -7,6 +7,8 @@ import { layoutOf } from '../../machines/layout.ts';
 import { outlineOf } from '../../machines/outline.ts';
 import { id, name } from '../wire/ids.ts';
 import {
+  batchMachine,
+  batchMachineToWire,
   commandMachine,
   commandMachineToWire,
   executionMachine,
@@ -80,6 +82,7 @@ export function machineRoutes({ services }: ApiContext): Route[] {
       summary: 'What an event would do: the code of production on a copy; nothing is stored',
       params: machineName,
       body: trialBody,
+      bodyLimit: 'general',
       answer: trialAnswer,
       codes: ['not_found'],
       example: {
@@ -156,6 +159,18 @@ export function machineRoutes({ services }: ApiContext): Route[] {
       answer: commandMachine,
       codes: ['not_found'],
       handle: async ({ params }) => commandMachineToWire(await inspection.command(params.command_id)),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/events/batch/{request_id}/machine',
+      level: 'plus',
+      role: ['V'],
+      tag,
+      summary: 'Where the chart of a batch stands',
+      params: v.object({ request_id: id }),
+      answer: batchMachine,
+      codes: ['not_found'],
+      handle: async ({ params }) => batchMachineToWire(await inspection.batch(params.request_id)),
     }),
     route({
       method: 'GET',

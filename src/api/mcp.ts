@@ -7,6 +7,7 @@ import { createResources } from '../mcp/resources.ts';
 import { createMcpServer } from '../mcp/server.ts';
 import { joinTools } from '../mcp/toolbox.ts';
 import { catalogPath } from '../wire/ids.ts';
+import { jsonBytes } from '../wire/json-size.ts';
 import {
   action,
   discoverAnswer,
@@ -48,6 +49,7 @@ export function mcpRoutes(context: ApiContext): Route[] {
       summary: 'Start the playbook that performs an action on a tool server',
       params: v.object({ path: catalogPath, action }),
       body: lifecycleBody,
+      bodyLimit: 'general',
       answer: lifecycleAnswer,
       codes: [...START_CODES, 'idempotency_conflict'],
       example: {
@@ -63,7 +65,7 @@ export function mcpRoutes(context: ApiContext): Route[] {
       },
       handle: async ({ params, body, request }) => {
         const overrides = body.workload_overrides ?? {};
-        if (Buffer.byteLength(JSON.stringify(overrides)) > WORKLOAD_BYTES_MAX) {
+        if (jsonBytes(overrides, WORKLOAD_BYTES_MAX) > WORKLOAD_BYTES_MAX) {
           throw new DomainError('payload_too_large', 'workload_overrides is larger than 1048576 bytes');
         }
         const receipt = await toolServers.lifecycle({
@@ -106,6 +108,8 @@ export function mcpRoutes(context: ApiContext): Route[] {
       params: v.object({ path: catalogPath }),
       body: rpcRequest,
       answer: rpcAnswer,
+      // A notification is taken, and nothing is said of it.
+      others: { 202: null },
       codes: ['not_found', 'pool_saturated'],
       example: { request: PING },
       bodyLimit: RPC_BYTES_MAX,
@@ -135,6 +139,8 @@ export function mcpRoutes(context: ApiContext): Route[] {
       summary: 'The service as a tool server (streamable HTTP, stateless): exposed playbooks and its own tools',
       body: rpcRequest,
       answer: rpcAnswer,
+      // A notification is taken, and nothing is said of it.
+      others: { 202: null },
       codes: ['forbidden', 'pool_saturated'],
       example: { request: PING },
       bodyLimit: RPC_BYTES_MAX,

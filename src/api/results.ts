@@ -67,6 +67,7 @@ export function resultRoutes({ services }: ApiContext): Route[] {
       summary: 'Stored results of an execution',
       params: executionId,
       answer: resultList,
+      codes: ['not_found'],
       handle: async ({ params }) => resultListToWire(params.execution_id, await results.list(params.execution_id)),
     }),
     route({

@@ -4,12 +4,13 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GenericSchema, InferOutput } from 'valibot';
+import type { RoleMark } from '../../machines/access.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import type { ErrorCode } from '../errors.ts';
 
 export type Level = 'seed' | 'client' | 'plus';
 /** (P) public, (V) viewer, (O) operator, (A) admin, (W) worker (api 1.13). */
-export type Role = 'P' | 'V' | 'O' | 'A' | 'W';
+export type Role = RoleMark;
 
 export interface Call<P, Q, B> {
   readonly params: P;
@@ -35,18 +36,20 @@ export interface Route {
   /** What the good answer carries; absent where `mediaType` is not JSON. */
   readonly answer?: GenericSchema;
   readonly mediaType?: string;
+  /** Answers beside the good one and the refusals, by status: what they carry, or null for nothing. */
+  readonly others?: Readonly<Record<number, GenericSchema | null>>;
   /** Codes beyond the general ones. */
   readonly codes: readonly ErrorCode[];
   readonly example?: { readonly request?: JsonMap; readonly answer?: JsonMap | readonly unknown[] };
-  /** Bytes; the general limit by default. */
-  readonly bodyLimit?: number;
+  /** Bytes; `general` is SVC_BODY_LIMIT_BYTES, for bodies that carry a payload. By default 256 KiB (host/routing.ts). */
+  readonly bodyLimit?: number | 'general';
   /** May wait on purpose: left out of latency figures and the log of slow requests. */
   readonly waits?: boolean;
   /** The handler gets a BodyReading whatever the body is; `body` only describes it. */
   readonly anyBody?: boolean;
   /** Called for every worker report: nothing is added to its path. */
   readonly hot?: boolean;
-  /** A file that a page needs; no operation of its own. */
+  /** A file that a page needs, or a line between processes of the service; no operation of its own. */
   readonly part?: boolean;
   readonly handle: (call: Call<unknown, unknown, unknown>) => unknown;
 }

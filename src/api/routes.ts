@@ -1,6 +1,9 @@
 /** The route table: every operation of the service (api 2). What is not here does not exist. */
 
+import { accessStreamRoutes } from './access-stream.ts';
 import { adminRoutes } from './admin.ts';
+import { aiRoutes } from './ai.ts';
+import { analysisRoutes } from './analysis.ts';
 import { batchRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
 import { catalogGraphRoutes } from './catalog-graph.ts';
@@ -19,9 +22,13 @@ import { machineRoutes } from './machines.ts';
 import { mcpRoutes } from './mcp.ts';
 import { resultRoutes } from './results.ts';
 import type { Route } from './route.ts';
+import { scheduleRoutes } from './schedules.ts';
 import { sessionRoutes } from './sessions.ts';
 import { simulateRoutes } from './simulate.ts';
 import { sqlRoutes } from './sql.ts';
+import { testSuiteRoutes } from './test-suites.ts';
+import { tokenRoutes } from './tokens.ts';
+import { variableRoutes } from './variables.ts';
 import { workerRoutes } from './workers.ts';
 
 export function createRoutes(context: ApiContext): readonly Route[] {
@@ -33,6 +40,9 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...simulateRoutes(context),
     ...executionRoutes(context),
     ...executionReadRoutes(context),
+    ...analysisRoutes(context),
+    ...aiRoutes(context),
+    ...testSuiteRoutes(context),
     ...executionStreamRoutes(context),
     ...batchRoutes(context),
     ...eventRoutes(context),
@@ -43,9 +53,13 @@ export function createRoutes(context: ApiContext): readonly Route[] {
     ...machineRoutes(context),
     ...machineStreamRoutes(context),
     ...resultRoutes(context),
+    ...variableRoutes(context),
+    ...scheduleRoutes(context),
     ...sqlRoutes(context),
     ...mcpRoutes(context),
     ...adminRoutes(context),
+    ...tokenRoutes(context),
     ...sessionRoutes(context),
+    ...accessStreamRoutes(context),
   ];
 }

@@ -32,6 +32,7 @@ export function simulateRoutes({ services }: ApiContext): Route[] {
       tag: 'Catalog',
       summary: 'Run a playbook dry: scripted tools, virtual time, the resulting events; nothing is stored',
       body: simulateBody,
+      bodyLimit: 'general',
       answer: simulated,
       codes: ['playbook_invalid', 'kind_not_executable', 'not_found', 'pool_saturated'],
       example: {

@@ -13,6 +13,7 @@ export function sqlRoutes({ services }: ApiContext): Route[] {
       tag: 'SQL',
       summary: 'Run one SQL statement',
       body: sqlBody,
+      bodyLimit: 'general',
       answer: sqlAnswer,
       codes: ['sql_error', 'sql_not_allowed', 'not_found'],
       waits: true,

@@ -3,11 +3,13 @@
  * a slow client instead of keeping frames for it; who follows a log decides when a client is too far behind.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { IdentityService } from '../../actors/access-service.ts';
 import type { Meter } from '../../actors/ports.ts';
 import { RequestError } from '../errors.ts';
 
 const OPEN_MAX = 10_000;
-const OPEN_PER_ADDRESS_MAX = 64;
+/** Of one caller where callers are known, else of one address. */
+const OPEN_PER_CALLER_MAX = 64;
 const KEEP_ALIVE_MS = 15_000;
 const LINGER_MS = 5_000;
 
@@ -36,29 +38,51 @@ export interface Streams {
   start(request: FastifyRequest, reply: FastifyReply, kind: string): EventStream;
 }
 
-export function createStreams(meter: Meter, stopping: AbortSignal): Streams {
-  const perAddress = new Map<string, number>();
-  const open = new Set<EventStream>();
+export interface StreamsOptions {
+  readonly meter: Meter;
+  readonly stopping: AbortSignal;
+  readonly identities: IdentityService;
+}
+
+/** A stream lives no longer than the access of who opened it: it ends when the token is revoked or has expired. */
+export function createStreams({ meter, stopping, identities }: StreamsOptions): Streams {
+  const perCaller = new Map<string, number>();
+  const open = new Map<EventStream, FastifyRequest>();
   stopping.addEventListener('abort', () => {
-    for (const each of open) each.end();
+    for (const each of open.keys()) each.end();
   });
+  identities.onRevoked(() => void endRefused());
+  const looking = setInterval(() => void endRefused(), KEEP_ALIVE_MS);
+  looking.unref();
+  stopping.addEventListener('abort', () => clearInterval(looking));
+
+  async function endRefused(): Promise<void> {
+    for (const [stream, request] of [...open]) {
+      const { identity, identityToken: token } = request;
+      if (identity === null || token === null) continue;
+      // Where nobody can be asked just now the stream stays; the next look decides.
+      const now = await identities.identify(token).catch(() => identity);
+      if (now?.role !== identity.role) stream.end();
+    }
+  }
 
   return {
     start(request, reply, kind) {
-      const count = perAddress.get(request.ip) ?? 0;
-      if (open.size >= OPEN_MAX || count >= OPEN_PER_ADDRESS_MAX) {
+      const caller = request.identity === null ? `address ${request.ip}` : `caller ${request.identity.actor}`;
+      const count = perCaller.get(caller) ?? 0;
+      if (open.size >= OPEN_MAX || count >= OPEN_PER_CALLER_MAX) {
         throw new RequestError('pool_saturated', 'Too many open streams');
       }
       const stream = takeOver(reply);
-      open.add(stream);
-      perAddress.set(request.ip, count + 1);
+      open.set(stream, request);
+      perCaller.set(caller, count + 1);
       meter.gauge('svc_streams_open', open.size, { kind });
       stream.onClose(() => {
         open.delete(stream);
         meter.gauge('svc_streams_open', open.size, { kind });
-        const left = (perAddress.get(request.ip) ?? 1) - 1;
-        if (left > 0) perAddress.set(request.ip, left);
-        else perAddress.delete(request.ip);
+        const left = (perCaller.get(caller) ?? 1) - 1;
+        if (left > 0) perCaller.set(caller, left);
+        else perCaller.delete(caller);
       });
       if (stopping.aborted) stream.end();
       return stream;

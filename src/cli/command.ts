@@ -3,6 +3,7 @@
  * parsing and `--help` follow from that.
  */
 import { parseArgs } from 'node:util';
+import { EXIT } from './exit-code.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface Option {
@@ -37,8 +38,10 @@ export interface Call {
 /** The words cannot be read; the message says why. Exit code 2. */
 export class UsageError extends Error {}
 
-/** Something outside this process is not as it must be; the message says what and the remedy. Exit code 4. */
-export class Unavailable extends Error {}
+/** Something outside this process is not as it must be; the message says what and the remedy. */
+export class Unavailable extends Error {
+  readonly exitCode: number = EXIT.infrastructure;
+}
 
 export const SERVER_OPTION = {
   server: { type: 'string', value: 'URL', help: 'the server (default SVC_SERVER_URL, else http://127.0.0.1:8082)' },

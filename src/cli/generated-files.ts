@@ -23,12 +23,13 @@ export function generatedFiles(): readonly GeneratedFile[] {
   ];
 }
 
-const READERS: readonly Reader[] = ['server', 'worker', 'gateway', 'recovery helper', 'every process'];
+const READERS: readonly Reader[] = ['server', 'worker', 'gateway', 'recovery helper', 'command line', 'every process'];
 const TITLES: Readonly<Record<Reader, string>> = {
   server: 'Server',
   worker: 'Worker',
   gateway: 'Gateway',
   'recovery helper': 'Recovery helper',
+  'command line': 'Command line',
   'every process': 'Every process',
 };
 

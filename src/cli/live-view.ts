@@ -58,12 +58,16 @@ function barOf(part: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(16 - full)}`;
 }
 
-/** `84ms`, `1.2s`, `2m 5s`. */
+/** `84ms`, `1.2s`, `2m 5s`, `3h 20m`, `30d 4h`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)}ms`;
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds.toFixed(1)}s`;
-  return `${Math.floor(seconds / 60)}m ${Math.round(seconds % 60)}s`;
+  const whole = Math.round(seconds);
+  if (whole < 3_600) return `${Math.floor(whole / 60)}m ${whole % 60}s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
+  return `${Math.floor(minutes / 1_440)}d ${Math.floor((minutes % 1_440) / 60)}h`;
 }
 
 function drawnView(terminal: Terminal): RunView {

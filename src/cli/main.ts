@@ -24,6 +24,10 @@ const COMMANDS: Readonly<
     summary: 'look for steps, guards, joins and loops that cannot work',
     load: () => import('./commands/explore.ts'),
   },
+  inspect: {
+    summary: 'show runs in the Stately inspector, for those who have it',
+    load: () => import('./commands/inspect.ts'),
+  },
   replay: {
     summary: 'decide a recorded log again with this version, and compare',
     load: () => import('./commands/replay.ts'),
@@ -38,6 +42,7 @@ const COMMANDS: Readonly<
   cancel: { summary: 'cancel an execution', load: () => import('./commands/cancel.ts') },
   cleanup: { summary: 'cancel executions that run for too long', load: () => import('./commands/cleanup.ts') },
   doctor: { summary: 'look for what is stuck, and nudge it', load: () => import('./commands/doctor.ts') },
+  token: { summary: 'service tokens: create, list, revoke', load: () => import('./commands/token.ts') },
   keys: { summary: 'encryption keys: list, rotate, retire', load: () => import('./commands/keys.ts') },
 };
 
@@ -79,9 +84,13 @@ function tell(error: unknown, name: string, command: Command, terminal: Terminal
     terminal.err(`${error.message}\n`);
     return EXIT.config;
   }
-  if (error instanceof Refused || error instanceof Unavailable) {
+  if (error instanceof Unavailable) {
     terminal.err(`callboard ${name}: ${error.message}\n`);
-    return error instanceof Refused && error.invalid ? EXIT.usage : EXIT.infrastructure;
+    return error.exitCode;
+  }
+  if (error instanceof Refused) {
+    terminal.err(`callboard ${name}: ${error.message}\n`);
+    return error.invalid ? EXIT.usage : EXIT.infrastructure;
   }
   terminal.err(`callboard ${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   return EXIT.infrastructure;

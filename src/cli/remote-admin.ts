@@ -8,8 +8,8 @@ import { worded } from './remote.ts';
 export async function withAdmin<T>(call: Call, work: (admin: AdminClient) => Promise<T>): Promise<T> {
   const server = call.texts['server'];
   const config = readConfig(server === undefined ? call.env : { ...call.env, SVC_SERVER_URL: server });
-  const { serverUrl, token } = config.worker;
-  const admin = new AdminClient({ serverUrl, token: config.internalToken ?? token, connections: 1 });
+  const { serverUrl, token, cliToken } = config.worker;
+  const admin = new AdminClient({ serverUrl, token: config.internalToken ?? cliToken ?? token, connections: 1 });
   try {
     return await work(admin).catch((error: unknown) => Promise.reject(worded(error, serverUrl)));
   } finally {

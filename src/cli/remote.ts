@@ -74,7 +74,7 @@ export async function withRemote<T>(call: Call, work: (remote: Remote) => Promis
 export function remoteOf(call: Call): Remote {
   const server = call.texts['server'];
   const { worker } = readConfig(server === undefined ? call.env : { ...call.env, SVC_SERVER_URL: server });
-  return openRemote(worker.serverUrl, worker.token);
+  return openRemote(worker.serverUrl, worker.cliToken ?? worker.token);
 }
 
 export function openRemote(serverUrl: string, token: string | null): Remote {

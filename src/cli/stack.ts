@@ -2,23 +2,30 @@
  * Server, worker and database in this one process, for `dev`, `server` and `run`. Started from the inside out and
  * stopped in the reverse order, also when a later part fails to start.
  */
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import { Unavailable } from './command.ts';
+import { remedied } from './start-trouble.ts';
 
 export interface Stack {
   readonly url: string;
+  /** From now on the server answers that it is healthy, where `holdReadiness` kept it from doing so. */
+  declareReady(): void;
+  /** For the process that started it, of role operator; null in open mode, where nobody needs one. */
+  readonly token: string | null;
   /** Lets running work end, then stops. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Somebody else listens where this server was to listen. */
-export class PortTaken extends Unavailable {}
-
 /** Throws Unavailable with the remedy. `worker: false` starts the server alone. */
-export async function startStack(config: Config, log: Log, parts: { readonly worker: boolean }): Promise<Stack> {
+export async function startStack(
+  config: Config,
+  log: Log,
+  parts: { readonly worker: boolean; readonly holdReadiness?: boolean },
+): Promise<Stack> {
   const running: { readonly name: string; stop(): Promise<void> }[] = [];
   const stop = async (): Promise<void> => {
     for (let part = running.pop(); part !== undefined; part = running.pop()) {
@@ -30,20 +37,24 @@ export async function startStack(config: Config, log: Log, parts: { readonly wor
     const database = await databaseOf(config, log);
     if (database.stop !== null) running.push({ name: 'database', stop: database.stop });
     const { startServer } = await import('../server.ts');
+    const own = config.authMode === 'enforce' && parts.worker ? ownTokens() : null;
     const server = await startServer(
-      { ...config, databaseUrl: database.url },
-      { log, embedded: database.stop !== null },
+      { ...config, databaseUrl: database.url, apiTokens: [...config.apiTokens, ...(own?.settings ?? [])] },
+      { log, embedded: database.stop !== null, holdReadiness: parts.holdReadiness ?? false },
     );
     running.push({ name: 'server', stop: () => server.stop() });
     if (parts.worker) {
       const { startWorkerProcess } = await import('./worker-process.ts');
-      const own = { ...config, worker: { ...config.worker, serverUrl: server.url } };
-      const worker = await startWorkerProcess(own, log.child('worker'));
+      const token = config.worker.token ?? own?.worker ?? null;
+      const settings = { ...config, worker: { ...config.worker, serverUrl: server.url, token } };
+      const worker = await startWorkerProcess(settings, log.child('worker'));
       running.push({ name: 'worker', stop: () => worker.stop() });
     }
     let stopping: Promise<void> | null = null;
     return {
       url: server.url,
+      declareReady: () => server.declareReady(),
+      token: own?.operator ?? null,
       stop: () => {
         stopping ??= stop();
         return stopping;
@@ -53,6 +64,19 @@ export async function startStack(config: Config, log: Log, parts: { readonly wor
     await stop();
     throw remedied(error, config);
   }
+}
+
+/** Tokens that live as long as this process and are written nowhere, for the parts that talk to their own server. */
+function ownTokens() {
+  const newToken = () => randomBytes(32).toString('base64url');
+  const worker = newToken();
+  const operator = newToken();
+  const setting = (role: 'worker' | 'operator', token: string) => ({
+    name: `this-process-${role}`,
+    role,
+    digest: createHash('sha256').update(token, 'utf8').digest(),
+  });
+  return { worker, operator, settings: [setting('worker', worker), setting('operator', operator)] };
 }
 
 async function databaseOf(
@@ -82,24 +106,4 @@ function withoutTrace(error: unknown, folder: string): unknown {
   }
   const why = error.cause instanceof Error ? `: ${error.cause.message}` : '';
   return new Unavailable(`${error.message}${why}`, { cause: error });
-}
-
-/** What went wrong in words a newcomer can act on; anything unforeseen stays as it is. */
-function remedied(error: unknown, config: Config): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
-  if (code === 'EADDRINUSE') {
-    return new PortTaken(
-      `port ${config.port} on ${config.host} is taken; set SVC_PORT to another one (0 takes a free one)`,
-      { cause: error },
-    );
-  }
-  if (code === 'EACCES' && error instanceof Error && 'syscall' in error && error.syscall === 'listen') {
-    return new Unavailable(`this user may not listen on port ${config.port}; set SVC_PORT to one above 1023`, {
-      cause: error,
-    });
-  }
-  if (code === 'ECONNREFUSED' && config.databaseUrl !== null) {
-    return new Unavailable('the database of SVC_DATABASE_URL refuses connections; is it running?', { cause: error });
-  }
-  return error;
 }

@@ -53,6 +53,13 @@ function toolsOf(config: Config, version: string): Tools {
       duckdbMemoryMb: config.duckdbMemoryMb,
       duckdbExternalAccess: config.duckdbExternalAccess,
       egress: { policy: config.egressPolicy, allow: config.egressAllow, deny: config.egressDeny },
+      secretEndpoints: {
+        aws: config.awsSecretsEndpoint,
+        gcp: config.gcpSecretsEndpoint,
+        azureVault: config.azureVaultEndpoint,
+        azureLogin: config.azureLoginEndpoint,
+      },
+      metadataUrl: config.gcpMetadataEndpoint,
       version,
     });
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The doors for operators (api 2.13) and cleanup, as a typed client. The token is that of SVC_INTERNAL_TOKEN, where one is set. */
 import * as v from 'valibot';
 import { invariantsAnswer, keysAnswer, rotationAnswer } from '../wire/admin.ts';
+import { createdToken, revokedToken, tokenList } from '../wire/token.ts';
 import { TransportError } from './errors.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
@@ -80,6 +81,23 @@ export class AdminClient {
     await this.#transport.send({ method: 'POST', path: '/api/admin/keys/retire', body: { kid } });
   }
 
+  tokens(): Promise<v.InferOutput<typeof tokenList>> {
+    return this.#ask(tokenList, 'GET', '/api/admin/tokens');
+  }
+
+  /** `role`: viewer, operator, admin or worker. The answer is the only place where the token can be read. */
+  createToken(request: {
+    name: string;
+    role: string;
+    expires_at?: string;
+  }): Promise<v.InferOutput<typeof createdToken>> {
+    return this.#ask(createdToken, 'POST', '/api/admin/tokens', { body: request });
+  }
+
+  revokeToken(name: string): Promise<v.InferOutput<typeof revokedToken>> {
+    return this.#ask(revokedToken, 'DELETE', '/api/admin/tokens', { body: { name } });
+  }
+
   invariants(): Promise<v.InferOutput<typeof invariantsAnswer>> {
     return this.#ask(invariantsAnswer, 'GET', '/api/admin/invariants');
   }
@@ -120,7 +138,7 @@ export class AdminClient {
 
   async #ask<S extends v.GenericSchema>(
     schema: S,
-    method: 'GET' | 'POST',
+    method: 'GET' | 'POST' | 'DELETE',
     path: string,
     more: { body?: unknown; query?: Record<string, string | number | undefined> } = {},
   ): Promise<v.InferOutput<S>> {

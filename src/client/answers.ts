@@ -36,6 +36,29 @@ export const executionAnswer = v.looseObject({
 });
 export type ExecutionAnswer = v.InferOutput<typeof executionAnswer>;
 
+/** A chart as a drawing tool takes it. */
+export const machineAnswer = v.looseObject({ name: v.string(), version: v.number(), config: map });
+export type MachineAnswer = v.InferOutput<typeof machineAnswer>;
+
+const frameAnswer = v.looseObject({
+  n: v.number(),
+  event_id: v.number(),
+  type: v.string(),
+  at: v.string(),
+  states: v.array(v.string()),
+  context_patch: map,
+  keyframe: v.boolean(),
+});
+export type FrameAnswer = v.InferOutput<typeof frameAnswer>;
+
+export const traceAnswer = v.looseObject({
+  execution_id: idOut,
+  machine: v.string(),
+  frames: v.array(frameAnswer),
+  next_after: v.nullable(v.number()),
+});
+export type TraceAnswer = v.InferOutput<typeof traceAnswer>;
+
 export const statusAnswer = v.looseObject({
   execution_id: idOut,
   status: executionStatus,
@@ -101,6 +124,7 @@ export type CatalogEntryAnswer = v.InferOutput<typeof catalogEntry>;
 export const credentialAnswer = v.looseObject({
   name: v.string(),
   type: v.string(),
+  meta: v.optional(v.nullable(map)),
   data: v.optional(map),
 });
 export type CredentialAnswer = v.InferOutput<typeof credentialAnswer>;

@@ -33,6 +33,8 @@ import {
   executionAnswer,
   type HealthAnswer,
   healthAnswer,
+  type MachineAnswer,
+  machineAnswer,
   type PutResultAnswer,
   putResultAnswer,
   type RegisterAnswer,
@@ -41,6 +43,8 @@ import {
   type StatusAnswer,
   startAnswer,
   statusAnswer,
+  type TraceAnswer,
+  traceAnswer,
 } from './answers.ts';
 import { TransportError } from './errors.ts';
 import { type Call, Transport, type TransportOptions } from './transport.ts';
@@ -186,6 +190,16 @@ export class CallboardClient {
   executions(query: ExecutionQuery = {}, options: CallOptions = {}): Promise<ExecutionAnswer[]> {
     const call: Call = { method: 'GET', path: '/api/executions', query: { ...query }, tries: TRIES, ...options };
     return this.#ask(v.array(executionAnswer), call);
+  }
+
+  machine(name: string, options: CallOptions = {}): Promise<MachineAnswer> {
+    return this.#ask(machineAnswer, { method: 'GET', path: `/api/machines/${name}`, tries: TRIES, ...options });
+  }
+
+  /** Frames of the chart of an execution behind frame `after`, those that changed something. */
+  trace(executionId: number, after: number, options: CallOptions = {}): Promise<TraceAnswer> {
+    const path = `/api/executions/${executionId}/trace`;
+    return this.#ask(traceAnswer, { method: 'GET', path, query: { after }, tries: TRIES, ...options });
   }
 
   /** One page of the log. */

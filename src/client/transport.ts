@@ -14,7 +14,7 @@ export interface TransportOptions {
   /** Connections at most. */
   readonly connections?: number;
   /** W3C trace context of the call being made. */
-  readonly traceparent?: () => string | undefined;
+  readonly traceHeaders?: () => Readonly<Record<string, string>> | undefined;
 }
 
 export interface Call {
@@ -38,7 +38,7 @@ export class Transport {
   readonly #pool: Pool;
   readonly #prefix: string;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #traceparent: () => string | undefined;
+  readonly #traceHeaders: () => Readonly<Record<string, string>> | undefined;
 
   constructor(options: TransportOptions) {
     const url = new URL(options.serverUrl);
@@ -48,7 +48,7 @@ export class Transport {
       keepAliveTimeout: 30_000,
       connect: { timeout: 5_000 },
     });
-    this.#traceparent = options.traceparent ?? (() => undefined);
+    this.#traceHeaders = options.traceHeaders ?? (() => undefined);
     this.#headers = {
       accept: 'application/json',
       ...(options.token == null ? {} : { authorization: `Bearer ${options.token}` }),
@@ -75,7 +75,6 @@ export class Transport {
   async #once(call: Call): Promise<Json> {
     call.signal?.throwIfAborted();
     const timeoutMs = call.timeoutMs ?? TIMEOUT_MS;
-    const traceparent = this.#traceparent();
     let status: number;
     let retryAfter: string | string[] | undefined;
     let text: string;
@@ -85,7 +84,7 @@ export class Transport {
         path: this.#prefix + call.path + queryOf(call.query),
         headers: {
           ...this.#headers,
-          ...(traceparent === undefined ? {} : { traceparent }),
+          ...this.#traceHeaders(),
           ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
           ...call.headers,
         },

@@ -58,8 +58,11 @@ function send(
 
 const BODY_MAX = 65_536;
 
-/** A small JSON object; null for anything else. */
-export async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>> | null> {
+/** A JSON object of at most so many bytes; null for anything else. */
+export async function readBody(
+  request: IncomingMessage,
+  bytesMax = BODY_MAX,
+): Promise<Readonly<Record<string, unknown>> | null> {
   if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) return null;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -67,7 +70,7 @@ export async function readBody(request: IncomingMessage): Promise<Readonly<Recor
     // A request without an encoding gives buffers.
     const bytes = chunk as Buffer;
     size += bytes.length;
-    if (size > BODY_MAX) return null;
+    if (size > bytesMax) return null;
     chunks.push(bytes);
   }
   try {

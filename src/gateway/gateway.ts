@@ -5,20 +5,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../log.ts';
 import { accessTo, includes, type Role } from './access.ts';
+import { CALLBACK_BYTES_MAX, checkInternal, deliver } from './callbacks.ts';
 import type { Cookies } from './cookies.ts';
 import { checkCsrf } from './csrf.ts';
+import { type EventHub, sessionKey } from './event-hub.ts';
 import { type Exchange, readBody, redirect, requestIdOf, sendJson, sendRefusal, sendText } from './exchange.ts';
 import { requestHeaders } from './header-hygiene.ts';
 import type { Login } from './login.ts';
 import type { Origins } from './origins.ts';
 import { Refusal } from './refusal.ts';
+import { type RunWatch, startedIn, startsRun } from './run-watch.ts';
 import type { Session, Sessions } from './session.ts';
+import type { SessionStore } from './session-store.ts';
 import { readTarget, type Target } from './target.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface GatewayParts {
   readonly upstream: Upstream;
   readonly sessions: Sessions;
+  /** Null in `dev`, where the role says it all. */
+  readonly access: Pick<SessionStore, 'checkAccess'> | null;
+  readonly hub: EventHub;
+  readonly runs: RunWatch;
   readonly origins: Origins;
   readonly cookies: Cookies;
   /** Null in `dev`. */
@@ -40,12 +48,13 @@ export interface GatewayRules {
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
+const NOBODY = { token: null, sessionToken: null };
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const PERMISSIONS: Readonly<Record<string, Role>> = { view: 'viewer', execute: 'operator', modify: 'operator' };
 
 /** Never rejects. */
 export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler {
-  const { upstream, sessions, origins, cookies, login, log } = parts;
+  const { upstream, sessions, access, hub, runs, origins, cookies, login, log } = parts;
   const isTls = rules.publicUrl.startsWith('https:');
 
   return async (request, response) => {
@@ -104,12 +113,14 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
         return login === null ? redirect(exchange, 302, '/ui/') : login.begin(exchange, target.query);
       if (path === '/auth/callback' && method === 'GET' && login !== null) return login.finish(exchange, target.query);
       if (path === '/ui' || path.startsWith('/ui/')) return page(exchange, target);
+      if (path === '/events' && method === 'GET') return events(exchange, target);
     }
     if (method === 'POST') {
       if (path === '/auth/logout') return logout(exchange);
       if (path === '/api/auth/login' && login !== null) return login.exchangeToken(exchange, await bodyOf(request));
       if (path === '/api/auth/validate') return validate(exchange);
       if (path === '/api/auth/check-access') return checkAccess(exchange);
+      if (path === '/api/internal/callback' || path === '/api/internal/callback/async') return callback(exchange);
     }
     if (path === '/api' || path.startsWith('/api/')) return api(exchange, target);
     throw new Refusal('not_found', 'No such resource');
@@ -127,8 +138,28 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
     }
     const needed = access === 'sensitive' ? 'admin' : access;
     if (!includes(session.role, needed)) throw new Refusal('forbidden', `This needs the role ${needed}`);
-    const isOperators = target.path.toLowerCase().startsWith('/api/admin/');
-    await pass(exchange, target, session, isOperators ? rules.internalToken : session.token);
+    // The doors of operators want the internal token; beside it the session says who it is.
+    const isOperators = rules.internalToken !== null && /^\/api\/admin(\/|$)/i.test(target.path);
+    const tokens = isOperators
+      ? { token: rules.internalToken, sessionToken: session.token }
+      : { token: session.token, sessionToken: null };
+    await pass(exchange, target, session, tokens);
+  }
+
+  /** A stream for clients that cannot set headers may bring its token in the address, which is logged nowhere. */
+  async function events(exchange: Exchange, { query }: Target): Promise<void> {
+    const { request, response, headers } = exchange;
+    const session = await sessions.of(request, query.get('session_token'));
+    hub.open(query.get('client_id'), session, response, headers);
+  }
+
+  async function callback(exchange: Exchange): Promise<void> {
+    const { request } = exchange;
+    checkInternal(request, rules.internalToken);
+    const body = await readBody(request, CALLBACK_BYTES_MAX);
+    if (body === null) throw new Refusal('validation_error', 'body: must be a JSON object of at most 1 MiB');
+    const answer = deliver(body, hub, runs);
+    sendJson(exchange, answer.status, answer.body);
   }
 
   /** The GUI holds no secrets, so its files need nobody; a person who opens it is sent to log in first. */
@@ -143,23 +174,30 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
         return redirect(exchange, 302, `/auth/login?return_to=${encodeURIComponent(target.forward)}`);
       }
     }
-    await pass(exchange, target.path === '/ui' ? { ...target, forward: '/ui/' } : target, null, null);
+    await pass(exchange, target.path === '/ui' ? { ...target, forward: '/ui/' } : target, null, NOBODY);
   }
 
   async function pass(
     exchange: Exchange,
     target: Target,
     session: Session | null,
-    token: string | null,
+    tokens: { readonly token: string | null; readonly sessionToken: string | null },
   ): Promise<void> {
     const { request, response, requestId, headers } = exchange;
     const address = request.socket.remoteAddress ?? '';
-    const caller = { token, subject: session?.user.userId ?? '', address, requestId };
+    const caller = { ...tokens, subject: session?.user.userId ?? '', address, requestId };
+    const isStart = session !== null && startsRun(request.method, target.path);
     await upstream.pass(request, response, {
       path: target.forward,
       headers: requestHeaders(request.headers, caller),
       answerHeaders: headers,
+      ...(isStart ? { look: (text) => noteStart(session, requestId, startedIn(text)) } : {}),
     });
+  }
+
+  function noteStart(session: Session, requestId: string, executionId: number | null): void {
+    if (executionId === null) return;
+    runs.started({ executionId, requestId, sessionKey: sessionKey(session), token: session.token });
   }
 
   async function me(exchange: Exchange): Promise<void> {
@@ -199,6 +237,13 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
       throw new Refusal('validation_error', 'body: needs playbook_path, and permission_type view, execute or modify');
     }
     const session = await sessionIn(body);
+    if (session?.token != null && access !== null) {
+      // The rules of the playbook are the server's to know.
+      const asked = { session_token: session.token, playbook_path: path, permission_type: String(permission) };
+      const { allowed, user, message } = await access.checkAccess(asked);
+      sendJson(exchange, 200, { allowed, user, playbook_path: path, permission_type: permission, message });
+      return;
+    }
     const allowed = session !== null && includes(session.role, needed);
     sendJson(exchange, 200, {
       allowed,

@@ -36,6 +36,8 @@ const ENDS_HERE_TOO = /^(x-forwarded|x-user|x-callboard|x-original|x-rewrite|x-h
 export interface Caller {
   /** Sent as a bearer token; null: none. */
   readonly token: string | null;
+  /** Beside the internal token, says who it is; null: nobody but the bearer. */
+  readonly sessionToken?: string | null;
   readonly subject: string;
   readonly address: string;
   readonly requestId: string;
@@ -46,6 +48,7 @@ export function requestHeaders(given: IncomingHttpHeaders, caller: Caller): Reco
   const kept = keep(given, (name) => !ENDS_HERE.has(name) && !ENDS_HERE_TOO.test(name));
   const headers = Object.fromEntries(Object.entries(kept).map(([name, value]) => [name, String(value)]));
   if (caller.token !== null) headers['authorization'] = `Bearer ${caller.token}`;
+  if (caller.sessionToken != null) headers['x-session-token'] = caller.sessionToken;
   headers['x-forwarded-for'] = caller.address;
   headers['x-request-id'] = caller.requestId;
   // A header holds visible ASCII only; a subject may hold anything.

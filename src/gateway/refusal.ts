@@ -12,7 +12,9 @@ const STATUS = {
   misdirected_host: 421,
   validation_error: 422,
   internal_error: 500,
+  not_configured: 501,
   upstream_failed: 502,
+  pool_saturated: 503,
   upstream_timeout: 504,
 } as const;
 

@@ -27,6 +27,12 @@ export interface SessionStore {
   create(session: NewSession): Promise<{ readonly token: string; readonly expiresAt: string }>;
   validate(token: string): Promise<ValidSession | null>;
   revoke(token: string): Promise<void>;
+  /** Whether the session may do this with a playbook, in the words of the API. */
+  checkAccess(asked: {
+    readonly session_token: string;
+    readonly playbook_path: string;
+    readonly permission_type: string;
+  }): Promise<Readonly<Record<string, unknown>>>;
   close(): Promise<void>;
 }
 
@@ -74,6 +80,7 @@ export function createSessionStore(serverUrl: string, internalToken: string): Se
     async revoke(token) {
       await ask('DELETE', '/api/internal/sessions', { session_token: token });
     },
+    checkAccess: (asked) => ask('POST', '/api/auth/check-access', asked),
     close: () => transport.close(),
   };
 }

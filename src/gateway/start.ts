@@ -5,14 +5,17 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { type Config, ConfigError } from '../config.ts';
 import type { Log } from '../log.ts';
+import { type Changes, followChanges } from './changes.ts';
 import { type Cookies, createCookies } from './cookies.ts';
+import { createEventHub } from './event-hub.ts';
 import { createGateway } from './gateway.ts';
 import type { Login } from './login.ts';
 import { createOidcLogin } from './oidc/login.ts';
 import { readRoleMap } from './oidc/roles.ts';
 import { createOrigins, type Origins } from './origins.ts';
+import { createRunWatch } from './run-watch.ts';
 import { createDevSessions, createStoredSessions, type Sessions } from './session.ts';
-import { createSessionStore } from './session-store.ts';
+import { createSessionStore, type SessionStore } from './session-store.ts';
 import { createUpstream } from './upstream.ts';
 
 export type GatewayConfig = Pick<
@@ -74,8 +77,22 @@ export async function startGateway(config: GatewayConfig, log: Log): Promise<Run
   const cookies = createCookies(publicUrl);
   const people =
     config.gatewayAuth === 'dev' ? localPeople() : knownPeople(config, { origins, cookies, log, publicUrl });
+  const hub = createEventHub(people.sessions);
+  const runs = createRunWatch(config.gatewayUpstream, hub, log);
+  hub.onSession((key, isListening) => (isListening ? runs.resume(key) : runs.pause(key)));
+  people.changes?.onChange(() => void hub.recheck());
   const handle = createGateway(
-    { upstream, origins, cookies, log, sessions: people.sessions, login: people.login },
+    {
+      upstream,
+      origins,
+      cookies,
+      log,
+      hub,
+      runs,
+      sessions: people.sessions,
+      login: people.login,
+      access: people.store,
+    },
     {
       publicUrl,
       proxyPrefixes: config.gatewayProxyPrefixes,
@@ -90,11 +107,11 @@ export async function startGateway(config: GatewayConfig, log: Log): Promise<Run
     url,
     async stop() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      hub.close();
       // Streams have no end of their own.
       server.closeAllConnections();
       await closed;
-      await upstream.close();
-      await people.close();
+      await Promise.all([upstream.close(), runs.close(), people.close()]);
     },
   };
 }
@@ -147,11 +164,15 @@ function problemsOfOidc(config: GatewayConfig): readonly string[] {
 interface People {
   readonly sessions: Sessions;
   readonly login: Login | null;
+  /** Null in `dev`: sessions have no end there. */
+  readonly store: SessionStore | null;
+  readonly changes: Changes | null;
   close(): Promise<void>;
 }
 
 function localPeople(): People {
-  return { sessions: createDevSessions(randomBytes(32).toString('base64url')), login: null, close: async () => {} };
+  const sessions = createDevSessions(randomBytes(32).toString('base64url'));
+  return { sessions, login: null, store: null, changes: null, close: async () => {} };
 }
 
 function knownPeople(
@@ -180,7 +201,16 @@ function knownPeople(
     },
     { ...world, store, now },
   );
-  return { sessions: createStoredSessions(store, world.cookies.session, now), login, close: () => store.close() };
+  const changes = followChanges(config.gatewayUpstream, internalToken, world.log);
+  return {
+    sessions: createStoredSessions({ store, cookieName: world.cookies.session, now, changes }),
+    login,
+    store,
+    changes,
+    close: async () => {
+      await Promise.all([changes.close(), store.close()]);
+    },
+  };
 }
 
 /** On loopback only names of this machine are answered, which defeats DNS rebinding (api 8.7). */

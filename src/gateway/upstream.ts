@@ -21,7 +21,12 @@ export interface PassedCall {
   readonly headers: Record<string, string>;
   /** Set on the answer beside the server's own. */
   readonly answerHeaders: Readonly<Record<string, string>>;
+  /** Is shown the text of a good answer that is short. */
+  readonly look?: (text: string) => void;
 }
+
+/** What the answer to a start is long at most, unless it brings a large result along. */
+const LOOK_BYTES_MAX = 1_048_576;
 
 export interface UpstreamOptions {
   /** `http://host:port`. */
@@ -65,7 +70,9 @@ export function createUpstream({ url, bodyLimitBytes, timeoutMs }: UpstreamOptio
           ...pageHeaders(type, answer),
         });
         response.flushHeaders();
-        await pipeline(answer.body, response);
+        const { look } = call;
+        if (look === undefined || answer.statusCode !== 200) await pipeline(answer.body, response);
+        else await pipeline(answer.body, shown(look), response);
       } finally {
         clearTimeout(timer);
         response.off('close', onClose);
@@ -96,6 +103,23 @@ export function createUpstream({ url, bodyLimitBytes, timeoutMs }: UpstreamOptio
       throw new Refusal('upstream_failed', 'The server cannot be reached', { cause: error });
     }
   }
+}
+
+/** Passes everything on as it comes, and shows the whole at the end. */
+function shown(look: (text: string) => void): Transform {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes <= LOOK_BYTES_MAX) chunks.push(chunk);
+      done(null, chunk);
+    },
+    flush(done) {
+      if (bytes <= LOOK_BYTES_MAX) look(Buffer.concat(chunks).toString('utf8'));
+      done();
+    },
+  });
 }
 
 /** A body may come in pieces and never tell its length. */

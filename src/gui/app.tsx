@@ -2,12 +2,14 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { online, setToken, tokenWanted } from './core/api.ts';
+import { BASE, online } from './core/api.ts';
 import { THEMES, type Theme, TIME_STYLES, type TimeStyle, theme, timeStyle } from './core/preferences.ts';
 import { navigate, pagePath, ROOT, segments, to } from './core/router.ts';
+import { recallUser, signInWanted, signOut, token, user } from './core/sign-in.ts';
 import { Icon, type IconName } from './parts/icons.tsx';
 import { KeySheet } from './parts/key-sheet.tsx';
 import { Palette } from './parts/palette.tsx';
+import { SignIn } from './parts/sign-in.tsx';
 import { Empty, Failed, Loading } from './parts/states.tsx';
 import { Toasts } from './parts/toasts.tsx';
 
@@ -55,7 +57,9 @@ const JUMPS: Readonly<Record<string, string>> = {
   d: 'editor',
   m: 'machines',
   w: 'commands',
+  b: 'batches',
   c: 'credentials',
+  k: 'keychain',
   r: 'recovery',
 };
 
@@ -65,6 +69,9 @@ export function App() {
   const open = useSignal<'palette' | 'keys' | null>(null);
   useShortcuts(open);
   const current = segments.value[0] ?? '';
+  // In a narrow window the navigation is behind a button, and a page that was chosen closes it.
+  const [menuOn, setMenuOn] = useState<string | null>(null);
+  const menu = menuOn === pagePath.value;
   return (
     <div class="frame">
       <button type="button" class="skip" onClick={skip}>
@@ -75,16 +82,27 @@ export function App() {
           <Logo />
           Callboard
         </a>
-        {NAVIGATION.map((group, index) => (
-          <nav key={group[0]?.id} aria-label={['Runs and playbooks', 'Inside', 'Secrets and care'][index]}>
-            {group.map((each) => (
-              <a key={each.id} href={`${ROOT}/${each.id}`} aria-current={each.id === current ? 'page' : undefined}>
-                <Icon name={each.icon} /> {each.name}
-              </a>
-            ))}
-          </nav>
-        ))}
-        <Preferences />
+        <button
+          type="button"
+          class="button tiny menu"
+          aria-expanded={menu}
+          aria-controls="navigation"
+          onClick={() => setMenuOn(menu ? null : pagePath.value)}
+        >
+          {menu ? 'Close' : 'Menu'}
+        </button>
+        <div id="navigation" class={menu ? 'side-body open' : 'side-body'}>
+          {NAVIGATION.map((group, index) => (
+            <nav key={group[0]?.id} aria-label={['Runs and playbooks', 'Inside', 'Secrets and care'][index]}>
+              {group.map((each) => (
+                <a key={each.id} href={`${ROOT}/${each.id}`} aria-current={each.id === current ? 'page' : undefined}>
+                  <Icon name={each.icon} /> {each.name}
+                </a>
+              ))}
+            </nav>
+          ))}
+          <Preferences />
+        </div>
       </aside>
       <div>
         {!online.value && (
@@ -93,7 +111,7 @@ export function App() {
           </div>
         )}
         <main id="content" tabIndex={-1}>
-          {tokenWanted.value ? <TokenForm /> : <CurrentPage />}
+          {signInWanted.value === null ? <CurrentPage /> : <SignIn reason={signInWanted.value} />}
         </main>
       </div>
       {open.value === 'palette' && <Palette onClose={() => (open.value = null)} />}
@@ -144,6 +162,7 @@ function pageKey(): string {
 function Preferences() {
   return (
     <div class="side-foot">
+      <Who />
       <label>
         Theme
         <select
@@ -184,26 +203,22 @@ function Preferences() {
   );
 }
 
-function TokenForm() {
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    if (form instanceof HTMLFormElement) setToken(String(new FormData(form).get('token') ?? ''));
-  };
+/** Whose token this tab holds; nothing where none is needed. */
+function Who() {
+  useEffect(() => void recallUser(BASE), []);
+  // Signals are read first: what is not read is not followed.
+  const { display_name, email, roles = [] } = user.value ?? {};
+  if (signInWanted.value !== null || token() === null) return null;
   return (
-    <form class="state" onSubmit={submit}>
-      <div class="glyph">
-        <Icon name="key" size={20} />
-      </div>
-      <h1>This server asks for a token</h1>
-      <p>It is kept until this tab is closed, and sent to this server only.</p>
-      <div class="row">
-        <input name="token" type="password" aria-label="Token" autocomplete="off" required />
-        <button type="submit" class="button primary">
-          Use it
-        </button>
-      </div>
-    </form>
+    <div class="who">
+      <span class="break">
+        <Icon name="key" size={13} /> {display_name ?? email ?? 'Signed in'}
+        {roles.length > 0 && <span class="who-roles">{roles.join(', ')}</span>}
+      </span>
+      <button type="button" class="button quiet tiny" onClick={signOut}>
+        Sign out
+      </button>
+    </div>
   );
 }
 

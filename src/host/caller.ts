@@ -1,6 +1,6 @@
 /**
- * The caller of the request being served, for services that leave a trace (api 8.5). Open mode: everyone is admin. Hot
- * routes run outside, so that a worker report pays nothing for it.
+ * The caller of the request being served, for services that leave a trace (api 8.5) or ask what the caller may. Open mode:
+ * everyone is admin, and hot routes run outside, so that a worker report pays nothing for it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Caller, type CurrentCaller, OPEN_CALLER } from '../../actors/audit.ts';

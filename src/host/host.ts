@@ -10,6 +10,7 @@ import { OPEN_CALLER } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
 import { type ApiContext, createWaits, type Lifecycle } from '../api/context.ts';
+import { givenTokens } from '../api/given-tokens.ts';
 import type { Route } from '../api/route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { createStreams } from '../api/streams.ts';
@@ -20,13 +21,15 @@ import type { GuiFiles } from '../gui/build/built-gui.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Tracing } from '../telemetry/tracer.ts';
 import { hostCheck, isForeignPage, originCheck, readPath, requestIds } from './address.ts';
+import { createAuthentication, createStreamOwners } from './authentication.ts';
+import { readBodies } from './body-reader.ts';
 import { answerPreflight, isPreflight, setHeaders } from './browser-headers.ts';
 import { type Callers, createCallers } from './caller.ts';
 import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
-import { internalGuard, internalTokenCheck } from './internal-guard.ts';
-import { parseBody, readAnyBody } from './json-body.ts';
+import { INTERNAL_TOKEN_MISSING, internalTokenCheck, isGuardedPath } from './internal-guard.ts';
+import { createRateLimit } from './rate-limit.ts';
 import { traceRequest } from './request-span.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
@@ -44,12 +47,17 @@ export type HostConfig = Pick<
   | 'corsAllowedOrigins'
   | 'bodyLimitBytes'
   | 'requestTimeoutSeconds'
+  | 'trustProxy'
   | 'docsEnabled'
   | 'claimRetryAfterSeconds'
   | 'runtimeOfflineSeconds'
   | 'workerHeartbeatStaleSeconds'
+  | 'authMode'
+  | 'rateLimitPerSecond'
+  | 'rateLimitBurst'
   | 'internalToken'
   | 'mcpExpose'
+  | 'aiPlaybook'
   | 'mcpCallTimeoutSeconds'
 >;
 
@@ -76,7 +84,8 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   const { stopping } = options.lifecycle;
   const nextRequestId = requestIds(randomBytes(4).toString('hex'));
   const isHostAllowed = hostCheck(config);
-  const isGuarded = internalGuard(config.internalToken);
+  const isInternal = internalTokenCheck(config.internalToken);
+  const isEnforced = config.authMode === 'enforce';
   const isOriginAllowed = originCheck(config.corsAllowedOrigins);
 
   const app = fastify({
@@ -87,8 +96,11 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
       headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeoutSeconds * 1000),
       maxHeaderSize: HEADERS_BYTES_MAX,
       connectionsCheckingInterval: LOOK_FOR_SLOW_PEERS_MS,
+      // A request without one is refused below, in the form of all refusals.
+      requireHostHeader: false,
     },
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
+    trustProxy: config.trustProxy.length === 0 ? false : [...config.trustProxy],
     requestIdHeader: false,
     genReqId: (raw) => nextRequestId(raw.headers['x-request-id']),
     clientErrorHandler: createClientErrorHandler(() => nextRequestId(undefined), config),
@@ -103,24 +115,14 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   const handleError = createErrorHandler(log, config);
   app.setErrorHandler(handleError);
 
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    try {
-      // parseAs: 'buffer' hands over a Buffer.
-      const bytes = body as Buffer;
-      done(null, request.routeOptions.config.anyBody === true ? readAnyBody(bytes) : parseBody(bytes));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
-  app.addContentTypeParser('*', (request, _payload, done) => {
-    if (request.headers['content-length'] === '0') done(null, {});
-    else done(new RequestError('unsupported_media_type', 'The body must be application/json'));
-  });
+  readBodies(app);
 
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(request, reply, isOriginAllowed);
     if (stopping.aborted) reply.header('connection', 'close');
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      return done(new RequestError('misdirected_host', 'The request names no host'));
+    }
     if (!isHostAllowed(request.headers.host)) {
       return done(new RequestError('misdirected_host', 'This server does not answer for that host name'));
     }
@@ -134,11 +136,21 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     }
     const path = readPath(url);
     if (path === null) return done(new RequestError('not_found', 'No such resource'));
-    if (isGuarded(path, request.headers)) {
-      return done(new RequestError('unauthenticated', 'This needs the token of SVC_INTERNAL_TOKEN'));
+    if (!isEnforced && isInternal !== null && isGuardedPath(path) && !givenTokens(request.headers).some(isInternal)) {
+      return done(new RequestError('unauthenticated', INTERNAL_TOKEN_MISSING));
     }
     return done();
   });
+
+  app.decorateRequest('identity', null);
+  app.decorateRequest('identityToken', null);
+  const { identities, denials } = services;
+  if (isEnforced) app.addHook('onRequest', createAuthentication({ identities, denials, isInternal }));
+  else app.addHook('onRequest', createStreamOwners(identities));
+  if (config.rateLimitPerSecond > 0) {
+    const limit = createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst });
+    app.addHook('onRequest', async (request) => limit(request));
+  }
 
   app.addHook('onResponse', (request, reply, done) => {
     record(request, reply.statusCode, reply.elapsedTime);
@@ -155,7 +167,8 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
     throw refuseUnknown(methodsOf(url), request.method, shown.toWellFormed());
   });
-  registerRoutes(app, routes, callers);
+  const access = services.executionAccess;
+  registerRoutes(app, routes, { callers, access, isEnforced, bodyLimitBytes: config.bodyLimitBytes });
   return app;
 
   function record(request: FastifyRequest, status: number, elapsedMs: number): void {
@@ -183,18 +196,20 @@ export function routesOf(services: Services, options: HostOptions): readonly Rou
     clock: options.clock,
     log: options.log,
     metrics,
-    streams: createStreams(metrics, lifecycle.stopping),
+    streams: createStreams({ meter: metrics, stopping: lifecycle.stopping, identities: services.identities }),
     waits: createWaits(lifecycle.stopping),
     lifecycle,
     caller: options.callers?.current ?? (() => OPEN_CALLER),
     isOriginAllowed: originCheck(config.corsAllowedOrigins),
-    internalToken: internalTokenCheck(config.internalToken),
+    isEnforced: config.authMode === 'enforce',
+    isInternal: internalTokenCheck(config.internalToken),
     settings: {
       version: options.version,
       runtimeOfflineSeconds: config.runtimeOfflineSeconds,
       workerHeartbeatStaleSeconds: config.workerHeartbeatStaleSeconds,
       mcpExpose: config.mcpExpose,
       mcpCallTimeoutSeconds: config.mcpCallTimeoutSeconds,
+      aiPlaybook: config.aiPlaybook,
     },
   };
   const gui = options.gui === undefined ? [] : uiRoutes(options.gui);

@@ -12,11 +12,13 @@ import { jsonSchemaOf } from '../wire/json-schema.ts';
 /** Codes that any operation can give. */
 const GENERAL: readonly ErrorCode[] = [
   'misdirected_host',
+  'rate_limited',
   'internal_error',
   'db_unavailable',
   'pool_saturated',
   'shutting_down',
 ];
+const WITH_ROLE: readonly ErrorCode[] = ['unauthenticated', 'forbidden'];
 const WITH_INPUT: readonly ErrorCode[] = ['validation_error', 'invalid_id'];
 const WITH_BODY: readonly ErrorCode[] = [
   'invalid_json',
@@ -27,9 +29,15 @@ const WITH_BODY: readonly ErrorCode[] = [
 
 const ROLES: Readonly<Record<Role, string>> = { P: 'public', V: 'viewer', O: 'operator', A: 'admin', W: 'worker' };
 
+/** Asked for in enforce mode; in open mode a token may be left out (api 1.13). */
+const SCHEMES: JsonMap = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'A service token, a session token or the internal token.' },
+  session: { type: 'apiKey', in: 'header', name: 'X-Session-Token', description: 'The same tokens.' },
+};
+
 export function createOpenApi(routes: readonly Route[], version: string): JsonMap {
   const paths: Record<string, Record<string, JsonMap>> = {};
-  for (const row of routes) {
+  for (const row of routes.filter(({ part }) => part !== true)) {
     const path = pathOf(row.path);
     paths[path] ??= {};
     paths[path][row.method.toLowerCase()] = operationOf(row);
@@ -44,7 +52,7 @@ export function createOpenApi(routes: readonly Route[], version: string): JsonMa
     },
     tags: [...new Set(routes.map((row) => row.tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: { Error: jsonSchemaOf(errorBody, 'output') } },
+    components: { schemas: { Error: jsonSchemaOf(errorBody, 'output') }, securitySchemes: SCHEMES },
   });
 }
 
@@ -61,10 +69,16 @@ function operationOf(row: Route): JsonMap {
     summary: row.summary,
     'x-level': row.level,
     'x-role': row.role.map((role) => ROLES[role]),
+    security: securityOf(row),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(row.body === undefined ? {} : { requestBody: requestBodyOf(row.body, row) }),
-    responses: { [String(row.status ?? 200)]: answerOf(row), ...refusalsOf(row) },
+    responses: { [String(row.status ?? 200)]: answerOf(row), ...withOthers(row, refusalsOf(row)) },
   };
+}
+
+function securityOf({ role }: Route): JsonMap[] {
+  const roles = role.map((mark) => ROLES[mark]);
+  return role.includes('P') ? [] : Object.keys(SCHEMES).map((scheme) => ({ [scheme]: roles }));
 }
 
 function operationIdOf(row: Route): string {
@@ -111,6 +125,7 @@ function refusalsOf(row: Route): JsonMap {
   const codes = [
     ...row.codes,
     ...GENERAL,
+    ...(row.role.includes('P') ? [] : WITH_ROLE),
     ...(hasInput ? WITH_INPUT : []),
     ...(row.body === undefined ? [] : WITH_BODY),
   ];
@@ -126,6 +141,25 @@ function refusalsOf(row: Route): JsonMap {
       },
     ]);
   return Object.fromEntries(entries);
+}
+
+/** A status that is a refusal too carries either. */
+function withOthers({ others = {} }: Route, refusals: JsonMap): JsonMap {
+  const entries = Object.entries(others).map(([status, schema]) => {
+    if (schema === null) return [status, { description: 'Nothing to say' }];
+    const refusal = refusals[status];
+    const own = jsonSchemaOf(schema, 'output');
+    const either = isMap(refusal) ? { anyOf: [own, { $ref: '#/components/schemas/Error' }] } : own;
+    return [
+      status,
+      {
+        description: 'Answer',
+        ...(isMap(refusal) ? refusal : {}),
+        content: { 'application/json': { schema: either } },
+      },
+    ];
+  });
+  return { ...refusals, ...Object.fromEntries(entries) };
 }
 
 /** As it will be written: a deep copy without undefined members. */

@@ -4,12 +4,18 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
 import type { GenericSchema } from 'valibot';
-import { OPEN_CALLER } from '../../actors/audit.ts';
+import { type Caller, OPEN_CALLER } from '../../actors/audit.ts';
+import type { ExecutionAccess } from '../../actors/execution-access.ts';
 import type { Route } from '../api/route.ts';
 import { RequestError } from '../errors.ts';
 import { readPath } from './address.ts';
+import { callerOf, checkRole } from './authentication.ts';
 import type { Callers } from './caller.ts';
+import { eitherPlaces, type IntegerPlaces, integerPlacesOf } from './integer-places.ts';
 import { type Part, type Validator, validatorOf } from './validation.ts';
+
+/** For bodies that carry no payload (api 1.9): names, ids and a few words. */
+const SMALL_BODY_BYTES = 256 * 1024;
 
 const GREEDY = /^(?<before>.*)\{(?<name>\w+)…\}(?<after>(?:\/(?:\w+|\{\w+\}))+)?$/;
 
@@ -19,17 +25,48 @@ declare module 'fastify' {
     waits?: boolean;
     /** The body may be any JSON, and one that is none is told the handler. */
     anyBody?: boolean;
+    /** Where its body may hold integers. */
+    integers?: IntegerPlaces | null;
   }
 }
 
-export function registerRoutes(app: FastifyInstance, routes: readonly Route[], callers: Callers): void {
+interface RegisterOptions {
+  readonly callers: Callers;
+  /** Rules of playbooks about their executions. */
+  readonly access: ExecutionAccess;
+  readonly isEnforced: boolean;
+  readonly bodyLimitBytes: number;
+}
+
+/** `isEnforced`: callers have identities; else everyone is an admin. `bodyLimitBytes` is that of bodies of general size. */
+export function registerRoutes(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  { callers, access, isEnforced, bodyLimitBytes }: RegisterOptions,
+): void {
+  const who: Who = {
+    callers,
+    access,
+    isEnforced,
+    of: isEnforced
+      ? (request) => callerOf(request, request.identity)
+      : (request) => ({ ...OPEN_CALLER, requestId: request.id, ip: request.ip }),
+  };
   for (const rows of Map.groupBy(routes, (row) => `${row.method} ${urlOf(row.path)}`).values()) {
-    if (rows.length > 1) registerVerbs(app, rows, callers);
-    else for (const row of rows) registerRow(app, row, callers);
+    if (rows.length > 1) registerVerbs(app, rows, who, bodyLimitBytes);
+    else for (const row of rows) registerRow(app, row, who, bodyLimitBytes);
   }
 }
 
-function registerRow(app: FastifyInstance, row: Route, callers: Callers): void {
+/** How the services learn who asks. */
+interface Who {
+  readonly callers: Callers;
+  readonly access: ExecutionAccess;
+  readonly isEnforced: boolean;
+  readonly of: (request: FastifyRequest) => Caller;
+}
+
+function registerRow(app: FastifyInstance, row: Route, who: Who, bodyLimitBytes: number): void {
   const schema = {
     ...(row.params === undefined ? {} : { params: row.params }),
     ...(row.query === undefined ? {} : { querystring: row.query }),
@@ -40,9 +77,15 @@ function registerRow(app: FastifyInstance, row: Route, callers: Callers): void {
     url: urlOf(row.path),
     schema,
     validatorCompiler,
-    config: { waits: row.waits ?? false, anyBody: row.anyBody ?? false },
-    handler: handlerOf(row, callers),
-    ...(row.bodyLimit === undefined ? {} : { bodyLimit: row.bodyLimit }),
+    config: {
+      waits: row.waits ?? false,
+      anyBody: row.anyBody ?? false,
+      roles: row.role,
+      isStream: row.mediaType === 'text/event-stream',
+      integers: integerPlacesOf(row.body),
+    },
+    bodyLimit: bodyLimitOf(row, bodyLimitBytes),
+    handler: handlerOf(row, who),
     ...greedyHook(row.path),
   });
 }
@@ -51,23 +94,31 @@ function registerRow(app: FastifyInstance, row: Route, callers: Callers): void {
  * Rows of one greedy path that differ in the verb behind it. The router sees one path, so the verb chooses the row here,
  * and the row's schemas are asked by hand.
  */
-function registerVerbs(app: FastifyInstance, rows: readonly Route[], callers: Callers): void {
+function registerVerbs(app: FastifyInstance, rows: readonly Route[], who: Who, bodyLimitBytes: number): void {
   const verbs = rows.map((row) => ({
+    role: row.role,
     paramsIn: greedyReader(row.path),
     validate: validatorsOf(row),
-    handle: handlerOf(row, callers),
+    handle: handlerOf(row, who),
   }));
   const [first] = rows;
   if (first === undefined) return;
   app.route({
     method: first.method,
     url: urlOf(first.path),
-    config: { waits: rows.some((row) => row.waits === true) },
+    bodyLimit: Math.max(...rows.map((row) => bodyLimitOf(row, bodyLimitBytes))),
+    config: {
+      waits: rows.some((row) => row.waits === true),
+      // What any of them lets in may come this far; the row that is meant looks again.
+      roles: [...new Set(rows.flatMap((row) => row.role))],
+      integers: rows.map((row) => integerPlacesOf(row.body)).reduce(eitherPlaces, null),
+    },
     handler(request, reply) {
       const rest = restOf(request.params);
-      for (const { paramsIn, validate, handle } of verbs) {
+      for (const { role, paramsIn, validate, handle } of verbs) {
         const params = paramsIn(rest);
         if (params === null) continue;
+        checkRole(request, role);
         request.params = params;
         validate(request);
         return handle.call(app, request, reply);
@@ -75,6 +126,12 @@ function registerVerbs(app: FastifyInstance, rows: readonly Route[], callers: Ca
       return reply.callNotFound();
     },
   });
+}
+
+/** What its route may hold, where it says so: a limit in bytes of its own is exact, others stay within the general one. */
+function bodyLimitOf({ bodyLimit = SMALL_BODY_BYTES }: Route, general: number): number {
+  if (bodyLimit === 'general') return general;
+  return bodyLimit > SMALL_BODY_BYTES ? bodyLimit : Math.min(bodyLimit, general);
 }
 
 /** Checks the parts of a request by the schemas of a row. Throws RequestError; outputs take the places of the inputs. */
@@ -131,13 +188,28 @@ function partOf(httpPart: string | undefined): Part {
   return httpPart === 'params' ? 'path' : 'body';
 }
 
-function handlerOf(row: Route, callers: Callers): RouteHandlerMethod {
+function handlerOf(row: Route, { callers, access, isEnforced, of }: Who): RouteHandlerMethod {
   const { handle } = row;
   const call = (request: FastifyRequest, reply: FastifyReply) =>
     handle({ params: request.params, query: request.query, body: request.body, request, reply });
-  if (row.hot === true) return call;
+  // In open mode there is nobody to be told apart, and a report shall pay nothing for it.
+  if (row.hot === true && !isEnforced) return call;
+  if (!isEnforced) return (request, reply) => callers.run(of(request), () => call(request, reply));
+  const permission = row.role.includes('V') ? 'view' : 'execute';
   return (request, reply) =>
-    callers.run({ ...OPEN_CALLER, requestId: request.id, ip: request.ip }, () => call(request, reply));
+    callers.run(of(request), () => {
+      const named = executionsOf(request);
+      if (named.length === 0) return call(request, reply);
+      return Promise.all(named.map((id) => access.check(id, permission))).then(() => call(request, reply));
+    });
+}
+
+/** The executions a request names, after its schemas have read it: in the path, or in the body. */
+function executionsOf({ params, body }: FastifyRequest): readonly number[] {
+  return [params, body].flatMap((part) => {
+    const id: unknown = Reflect.get(Object(part), 'execution_id');
+    return typeof id === 'number' ? [id] : [];
+  });
 }
 
 /** Puts the rest of the path under its name, without the verb; another verb is another path, and unknown. */

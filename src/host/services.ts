@@ -6,22 +6,26 @@ import { createHash, randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { createBatches } from '../../actors/batches.ts';
 import { createCatalogService } from '../../actors/catalog-service.ts';
+import { createContextService } from '../../actors/context-service.ts';
 import { createCredentialReader, createCredentialService } from '../../actors/credential-service.ts';
 import { createEngine, type RunningEngine } from '../../actors/engine.ts';
 import { DomainError } from '../../actors/errors.ts';
+import { createExecutionAccess } from '../../actors/execution-access.ts';
 import { createInspector } from '../../actors/inspector.ts';
-import { createKeychainPreparation, type KeychainSources } from '../../actors/keychain-preparation.ts';
+import { createKeychainPreparation, type KeychainSources, SourceError } from '../../actors/keychain-preparation.ts';
 import { createKeychainService } from '../../actors/keychain-service.ts';
 import type { Bus } from '../../actors/ports.ts';
 import { createResultService } from '../../actors/result-service.ts';
+import { createScheduleService } from '../../actors/schedule-service.ts';
+import { createScheduler } from '../../actors/scheduler.ts';
 import type { CredentialService, Services } from '../../actors/services.ts';
-import { createSessionService } from '../../actors/session-service.ts';
 import { createSqlService } from '../../actors/sql-service.ts';
 import { createToolServerService, type ToolServerPorts } from '../../actors/tool-servers.ts';
 import { createUpkeep } from '../../actors/upkeep.ts';
+import { createVariableService } from '../../actors/variable-service.ts';
 import { Workers } from '../../actors/worker-service.ts';
-import { createNoneBus } from '../bus/none-bus.ts';
-import { createPostgresBus } from '../bus/postgres-bus.ts';
+import { hostsIn, unreadableHosts } from '../../machines/schema/credential-hosts.ts';
+import { createBus } from '../bus/create-bus.ts';
 import { createClock, type DatabaseClock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { configuredKeys, openVault } from '../crypto/vault.ts';
@@ -49,13 +53,19 @@ import { createReads } from '../store/reads.ts';
 import { createReconcileStore } from '../store/reconcile.ts';
 import { createResultStore } from '../store/results.ts';
 import { createRuntimeStore } from '../store/runtime.ts';
+import { createScheduleStore } from '../store/schedules.ts';
 import { createSealedStore } from '../store/sealed-values.ts';
 import { createSessionStore } from '../store/sessions.ts';
 import { createSqlRunner } from '../store/sql.ts';
 import { createStore } from '../store/store.ts';
 import { createSweepStore } from '../store/sweeps.ts';
+import { createTestSuiteStore } from '../store/test-suites.ts';
+import { createTokenStore } from '../store/tokens.ts';
 import { createTrail } from '../store/trail.ts';
+import { createVariableStore } from '../store/variables.ts';
 import { noTracing, type Tracing } from '../telemetry/tracer.ts';
+import { zoneOffset } from '../time-zones.ts';
+import { composeAccess } from './access.ts';
 import type { Callers } from './caller.ts';
 import { describeProcess, readGauges } from './gauges.ts';
 
@@ -83,8 +93,12 @@ export interface ServicesOptions {
   readonly version: string;
   /** The database is the one that comes with the package: it may be given a login for the SQL endpoint. */
   readonly embedded: boolean;
+  /** Where workers send their calls. */
+  readonly serverUrl: () => string;
   /** Sends a token request; throws SourceError where there is no answer. */
   readonly requestToken: KeychainSources['request'];
+  /** Asks a secret manager; throws SourceError where the secret cannot be had. */
+  readonly askForSecret: KeychainSources['managed'];
   /** Asks a tool server which tools it has. */
   readonly listTools: ToolServerPorts['listTools'];
 }
@@ -111,7 +125,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       {
         url,
         listenUrl: config.listenUrl ?? url,
-        poolMin: 2,
+        poolMin: Math.min(config.poolMin, config.poolMax),
         poolMax: config.poolMax,
         acquireTimeoutSeconds: config.poolAcquireTimeoutSeconds,
         waitingMax: config.poolWaitingMax,
@@ -127,20 +141,20 @@ export async function startServices(config: Config, options: ServicesOptions): P
     const boss = await startBoss(url, log.child('jobs'));
     closing.push(() => boss.stop());
     const store = createStore(database, boss.statements);
-    const bus =
-      config.bus === 'none'
-        ? createNoneBus()
-        : createPostgresBus({
-            url,
-            listenUrl: config.listenUrl ?? url,
-            coalesceMs: config.busCoalesceMs,
-            log: log.child('bus'),
-            meter: metrics,
-          });
+    const bus = await createBus(config, {
+      databaseUrl: url,
+      serverUrl: options.serverUrl,
+      log: log.child('bus'),
+      meter: metrics,
+    });
     closing.push(() => bus.close());
 
     const vault = await openVault(
-      { keys: configuredKeys(config), dataDir: config.dataDir, allowGenerate: isLoopback(config.host) },
+      {
+        keys: configuredKeys(config),
+        dataDir: config.dataDir,
+        allowGenerate: config.authMode === 'open' && isLoopback(config.host),
+      },
       createCanaryStore(database.reads),
       log.child('vault'),
     );
@@ -201,6 +215,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       log: log.child('keychain'),
       sources: {
         request: options.requestToken,
+        managed: options.askForSecret,
         secret: (variable) => config.secrets[variable],
         credential: (name, executionId) => revealed(credentials, name, executionId, callers),
         deadline: (ms) => AbortSignal.timeout(ms),
@@ -218,6 +233,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         catalog,
         workers,
         keychain: preparation,
+        caller: callers.current,
         sha256,
       },
       {
@@ -238,6 +254,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         pendingRetrySeconds: config.pendingRetrySeconds,
         stepTimeoutSeconds: config.stepTimeoutSeconds,
         commandMaxAttempts: config.commandMaxAttempts,
+        cancelCheckSeconds: config.cancelCheckSeconds,
         nestingMax: NESTING_MAX,
         flushMaxTurns: config.flushMaxTurns,
         mailboxMax: config.mailboxMax,
@@ -358,6 +375,26 @@ export async function startServices(config: Config, options: ServicesOptions): P
     );
     closing.push(() => upkeep.stop());
 
+    const scheduleStore = createScheduleStore(pool);
+    const scheduler = createScheduler({
+      store: scheduleStore,
+      executions: engine.executions,
+      isRunning: async (executionId) => (await store.execution(executionId))?.status === 'running',
+      zone: zoneOffset,
+      leases: upkeep.leases,
+      clock,
+      bus,
+      log: log.child('schedules'),
+      meter: metrics,
+    });
+    closing.push(() => scheduler.stop());
+
+    const executionAccess = createExecutionAccess({
+      reads,
+      rulesOf: (catalogId) => catalog.accessRules(catalogId),
+      caller: callers.current,
+      clock,
+    });
     const services: Services = {
       executions: engine.executions,
       batches,
@@ -368,25 +405,30 @@ export async function startServices(config: Config, options: ServicesOptions): P
       keychain,
       results: createResultService({ store: createResultStore(database.reads), ids, clock, sha256: hash }),
       sql,
-      reads,
+      reads: executionAccess.guarded(reads),
+      executionAccess,
       admin: upkeep.admin,
       inspection: createInspector({
         trail: createTrail(pool),
         store,
         reads,
         keychain,
+        batches,
         plan: (catalogId) => engine.supervisor.plan(catalogId),
         limits: engine.limits,
         clock,
         explain: upkeep.explain,
       }),
       explanations: { of: upkeep.explain },
-      sessions: createSessionService({
-        store: createSessionStore(pool),
-        newToken: () => randomBytes(32).toString('base64url'),
-        digest: (token) => createHash('sha256').update(token, 'utf8').digest(),
-        idleSeconds: config.sessionIdleSeconds,
-        maxSeconds: config.sessionMaxSeconds,
+      ...composeAccess(config, {
+        sessions: createSessionStore(pool),
+        tokens: createTokenStore(pool),
+        insertAudit: (row) => insertAudit(pool, row),
+        ids,
+        clock,
+        bus,
+        log: log.child('access'),
+        caller: callers.current,
       }),
       simulation,
       toolServers: createToolServerService({
@@ -394,6 +436,28 @@ export async function startServices(config: Config, options: ServicesOptions): P
         executions: engine.executions,
         listTools: options.listTools,
       }),
+      context: createContextService({
+        supervisor: engine.supervisor,
+        clock,
+        limits: {
+          steps: config.templateMaxSteps,
+          outputBytes: config.templateMaxOutputBytes,
+          timeoutMs: config.templateTimeoutMs,
+        },
+      }),
+      variables: createVariableService(createVariableStore(database.reads)),
+      testSuites: createTestSuiteStore(pool),
+      schedules: createScheduleService({
+        store: scheduleStore,
+        catalog,
+        executions: engine.executions,
+        ids,
+        clock,
+        caller: callers.current,
+        zone: zoneOffset,
+        onChange: () => scheduler.changed(),
+      }),
+      schema: { init: () => migrate(url) },
     };
     describeProcess(metrics, { version: options.version, schemaVersion: schema.version });
     metrics.beforeScrape(
@@ -420,6 +484,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         await engine.start();
         await batches.start();
         upkeep.start();
+        scheduler.start();
       },
       stop,
     };
@@ -433,7 +498,10 @@ export async function startServices(config: Config, options: ServicesOptions): P
 async function revealed(credentials: CredentialService, name: string, executionId: number, callers: Callers) {
   const { requestId } = callers.current();
   try {
-    return await credentials.reveal(name, { executionId, workerId: null, requestId: requestId ?? '' });
+    const found = await credentials.reveal(name, { executionId, workerId: null, requestId: requestId ?? '' });
+    const hosts = hostsIn(found.meta);
+    if (hosts === 'unreadable') throw new SourceError(unreadableHosts(name));
+    return { type: found.type, data: found.data, ...(hosts === null ? {} : { hosts }) };
   } catch (error) {
     if (error instanceof DomainError && error.code === 'not_found') return null;
     throw error;

@@ -4,9 +4,9 @@
  */
 import * as v from 'valibot';
 import { RequestError } from '../errors.ts';
-import { ID_SENTENCE } from '../wire/ids.ts';
 import { problemsOf } from '../wire/sentences.ts';
-import { integralFloatsOf, type JsonPath } from './json-body.ts';
+import { integralFloatsOf } from './body-reader.ts';
+import type { JsonPath } from './body-rules.ts';
 
 /** `body`, `query` or `params`: where sentences say the problem is. Params are spelled `path`. */
 export type Part = 'body' | 'query' | 'path';
@@ -18,12 +18,9 @@ export function validatorOf(schema: v.GenericSchema, part: Part): Validator {
     // The framework hands over null where there was no body; a body that is null was refused before (api 1.2).
     const given = value ?? {};
     const parsed = v.safeParse(schema, given);
-    if (!parsed.success) return { error: refusal(parsed.issues, part) };
     const floats = part === 'body' ? integralFloatsOf(given) : [];
-    if (floats.length > 0) {
-      const issues = integerIssues(schema, given, floats);
-      if (issues.length > 0) return { error: refusal(issues, part) };
-    }
+    const issues = [...(parsed.issues ?? []), ...(floats.length > 0 ? integerIssues(schema, given, floats) : [])];
+    if (issues.length > 0) return { error: refusal(issues, part) };
     return { value: parsed.output };
   };
 }
@@ -36,23 +33,22 @@ function refusal(issues: readonly v.BaseIssue<unknown>[], part: Part): RequestEr
 }
 
 /**
- * Was `1.0` written where an integer is expected? Put a value there that is a number and surely no integer, and see
- * whether the schema minds; other complaints about the stand-in do not count.
+ * `1.0` was written where an integer is expected. A value that is a number and surely no integer is put there, to hear
+ * how the schema minds; other complaints about the stand-in do not count.
  */
 function integerIssues(schema: v.GenericSchema, given: object, floats: readonly JsonPath[]): v.BaseIssue<unknown>[] {
-  const trial: unknown = structuredClone(given);
-  for (const path of floats) replace(trial, path, 0.5);
+  const trial = floats.reduce<unknown>((value, path) => withValueAt(value, path, 0.5), given);
   const places = new Set(floats.map((path) => JSON.stringify(path)));
   return (v.safeParse(schema, trial).issues ?? []).filter(
-    (issue) =>
-      (issue.type === 'safe_integer' || issue.message === ID_SENTENCE) &&
-      places.has(JSON.stringify((issue.path ?? []).map((item) => item.key))),
+    (issue) => !issue.type.endsWith('_value') && places.has(JSON.stringify((issue.path ?? []).map((item) => item.key))),
   );
 }
 
-function replace(root: unknown, path: JsonPath, value: number): void {
-  const last = path.at(-1);
-  let holder = root;
-  for (const key of path.slice(0, -1)) holder = Reflect.get(Object(holder), key);
-  if (last !== undefined) Reflect.set(Object(holder), last, value);
+/** The same value but for one place; what does not lead there is shared. */
+function withValueAt(value: unknown, path: JsonPath, replacement: unknown): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined) return replacement;
+  const copy: object = Array.isArray(value) ? [...value] : { ...Object(value) };
+  Reflect.set(copy, key, withValueAt(Reflect.get(Object(value), key), rest, replacement));
+  return copy;
 }

@@ -24,6 +24,7 @@ export const ENGINE_SETTINGS: EngineSettings = {
   pendingRetrySeconds: config.pendingRetrySeconds,
   stepTimeoutSeconds: config.stepTimeoutSeconds,
   commandMaxAttempts: config.commandMaxAttempts,
+  cancelCheckSeconds: config.cancelCheckSeconds,
   nestingMax: 32,
   flushMaxTurns: config.flushMaxTurns,
   mailboxMax: config.mailboxMax,

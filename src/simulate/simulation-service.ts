@@ -2,6 +2,7 @@
  * Simulates off the event loop: one thread, made when it is first needed, one simulation at a time. A simulation that takes
  * too long or too much memory loses the thread, and only itself: it is answered as one that was stopped.
  */
+import { AsyncResource } from 'node:async_hooks';
 import { Worker } from 'node:worker_threads';
 import { DomainError, type RefusalCode } from '../../actors/errors.ts';
 import { UnavailableError } from '../../actors/ports.ts';
@@ -24,6 +25,8 @@ export interface RunningSimulationService extends SimulationService {
 
 interface Job {
   readonly request: SimulationRequest;
+  /** Looks into the catalog with the rights of who asked for the simulation, whoever made the thread. */
+  readonly executable: CatalogService['executable'];
   readonly resolve: (text: string) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -70,7 +73,9 @@ export function createSimulationService(parts: SimulationServiceParts): RunningS
   function hear(worker: Worker, message: FromThread): void {
     if ('begun' in message) begin();
     else if ('ask' in message)
-      void look(message.ask).then((told) => tell(worker, { told, question: message.question }));
+      void look(message.ask, current?.job.executable ?? catalog.executable).then((told) =>
+        tell(worker, { told, question: message.question }),
+      );
     else if ('answer' in message) settle((job) => job.resolve(message.answer));
     else settle((job) => job.reject(refusalOf(message.refused)));
   }
@@ -82,9 +87,9 @@ export function createSimulationService(parts: SimulationServiceParts): RunningS
     current.timer = endsAfter(2 * wallMs);
   }
 
-  async function look(query: DocumentQuery): Promise<DocumentAnswer> {
+  async function look(query: DocumentQuery, executable: Job['executable']): Promise<DocumentAnswer> {
     try {
-      const { entry } = await catalog.executable(query);
+      const { entry } = await executable({ ...query, purpose: 'view' });
       const { content, path, version, catalogId } = entry;
       return { found: { content, path, version, catalogId } };
     } catch (error) {
@@ -114,7 +119,7 @@ export function createSimulationService(parts: SimulationServiceParts): RunningS
     simulate: (request) =>
       new Promise((resolve, reject) => {
         if (closed || waiting.length >= waitingMax) return reject(new UnavailableError('pool_saturated'));
-        waiting.push({ request, resolve, reject });
+        waiting.push({ request, executable: AsyncResource.bind(catalog.executable), resolve, reject });
         next();
       }),
     async close() {

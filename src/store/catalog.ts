@@ -30,12 +30,14 @@ interface LocatedRow {
   readonly path: string;
   readonly version: number;
   readonly kind: string;
+  readonly access: Json;
 }
 
 const LOCATE_ID = `
-  select catalog_id, path, version, kind from core.catalog where archived_at is null and catalog_id = $1`;
+  select catalog_id, path, version, kind, meta -> 'access' as access
+  from core.catalog where archived_at is null and catalog_id = $1`;
 const LOCATE_PATH = `
-  select catalog_id, path, version, kind
+  select catalog_id, path, version, kind, meta -> 'access' as access
   from core.catalog
   where archived_at is null and path = $1 and ($2::int is null or version = $2::int) and kind = any ($3::text[])
   order by version desc
@@ -56,7 +58,7 @@ export function createCatalogStore(database: ReadPool, lookups: Pipeline): Catal
         const newest = await newestAny(tx, draft.path);
         if (ifChanged && newest !== null && (await isSame(tx, newest, draft)))
           return { entry: newest, unchanged: true };
-        const entry = await insertVersion(tx, draft, (newest?.version ?? 0) + 1);
+        const entry = await insertVersion(tx, keepingAccess(draft, newest), (newest?.version ?? 0) + 1);
         const detail = { ...audit.detail, catalog_id: entry.catalogId, version: entry.version };
         await insertAudit(tx, { ...audit, detail });
         return { entry, unchanged: false };
@@ -68,10 +70,17 @@ export function createCatalogStore(database: ReadPool, lookups: Pipeline): Catal
       entryWhere(database, 'entry.path = $1 order by (entry.archived_at is null) desc, entry.version desc limit 1', [
         path,
       ]),
+    meta: async (catalogId) => {
+      const [row] = await database.rows<{ meta: JsonMap }>('select meta from core.catalog where catalog_id = $1', [
+        catalogId,
+      ]);
+      return row?.meta ?? null;
+    },
     locateId: async (catalogId) => located(await lookUp(lookups, 'catalog_by_id', LOCATE_ID, [catalogId])),
     locatePath: async (path, version, kinds) =>
       located(await lookUp(lookups, 'catalog_by_path', LOCATE_PATH, [path, version, kinds])),
     list: (filter) => listEntries(database, filter),
+    count: (filter) => countEntries(database, filter),
     versions: (path) => listVersions(database, path),
 
     archive: (target, audit) =>
@@ -88,6 +97,12 @@ export function createCatalogStore(database: ReadPool, lookups: Pipeline): Catal
         return entry;
       }),
   };
+}
+
+/** Rules about a playbook hold for its next version too, or storing one would lift them. */
+function keepingAccess(draft: CatalogDraft, newest: CatalogEntry | null): CatalogDraft {
+  const access = newest?.meta?.['access'];
+  return access === undefined ? draft : { ...draft, meta: { access, ...draft.meta } };
 }
 
 async function lockPath(tx: Sql, path: string): Promise<void> {
@@ -136,7 +151,13 @@ async function entryWhere(database: Sql, where: string, values: unknown[]): Prom
 function located(rows: readonly LocatedRow[]): Located | null {
   const [row] = rows;
   if (row === undefined) return null;
-  return { catalogId: row.catalog_id, path: row.path, version: row.version, kind: row.kind };
+  return {
+    catalogId: row.catalog_id,
+    path: row.path,
+    version: row.version,
+    kind: row.kind,
+    meta: row.access === null ? {} : { access: row.access },
+  };
 }
 
 async function listEntries(database: Sql, filter: CatalogFilter): Promise<readonly CatalogEntry[]> {
@@ -145,39 +166,51 @@ async function listEntries(database: Sql, filter: CatalogFilter): Promise<readon
       ? 'entry.created_at desc, entry.catalog_id desc'
       : 'entry.path collate "C", entry.version desc';
   const answer = await database.rows<EntryRow>(
-    `select ${filter.includeContent ? WHOLE : WITHOUT_CONTENT}
-     from core.catalog as entry
-     where ($1 or entry.archived_at is null)
-       and ($2 or not exists (
-         select from core.catalog as newer
-         where newer.path = entry.path and newer.version > entry.version and ($1 or newer.archived_at is null)))
-       and ($3::text[] is null or entry.kind = any ($3))
-       and ($4::text is null or starts_with(entry.path, $4))
-       and ($5::text is null or entry.path collate "C" > $5)
-       and ($6::text is null
-         or strpos(lower(entry.path), lower($6)) > 0
-         or strpos(lower(entry.payload #>> '{metadata,name}'), lower($6)) > 0
-         or strpos(lower(entry.payload #>> '{metadata,description}'), lower($6)) > 0)
-       and ($7::text is null or entry.meta -> 'capabilities' @> $7::jsonb)
-       and (not $8 or entry.kind = 'agent' or entry.meta -> 'agent' = 'true')
-       and ($9::text is distinct from 'marked' or entry.payload #> '{metadata,exposes_as_mcp}' = 'true')
-       and ($9::text is distinct from 'all' or entry.payload #> '{metadata,exposes_as_mcp}' is distinct from 'false')
-     order by ${order}
-     limit $10`,
-    [
-      filter.includeArchived,
-      filter.versions === 'all',
-      filter.kinds ?? null,
-      filter.pathPrefix ?? null,
-      filter.afterPath ?? null,
-      filter.q ?? null,
-      (filter.capabilities ?? []).length === 0 ? null : JSON.stringify(filter.capabilities),
-      filter.agentOnly ?? false,
-      filter.exposure ?? null,
-      filter.limit,
-    ],
+    `select ${filter.includeContent ? WHOLE : WITHOUT_CONTENT} ${MATCHING} order by ${order} limit $10`,
+    [...matchingValues(filter), filter.limit],
   );
   return answer.map(entryOf);
+}
+
+/** Of all that match, wherever a page begins. */
+function countEntries(database: Sql, filter: CatalogFilter): ReturnType<CatalogStore['count']> {
+  const { afterPath: _page, ...all } = filter;
+  return database.rows<{ access: Json; count: number }>(
+    `select entry.meta -> 'access' as access, count(*)::int as count ${MATCHING} group by entry.meta -> 'access'`,
+    matchingValues(all),
+  );
+}
+
+const MATCHING = `
+from core.catalog as entry
+where ($1 or entry.archived_at is null)
+  and ($2 or not exists (
+    select from core.catalog as newer
+    where newer.path = entry.path and newer.version > entry.version and ($1 or newer.archived_at is null)))
+  and ($3::text[] is null or entry.kind = any ($3))
+  and ($4::text is null or starts_with(entry.path, $4))
+  and ($5::text is null or entry.path collate "C" > $5)
+  and ($6::text is null
+    or strpos(lower(entry.path), lower($6)) > 0
+    or strpos(lower(entry.payload #>> '{metadata,name}'), lower($6)) > 0
+    or strpos(lower(entry.payload #>> '{metadata,description}'), lower($6)) > 0)
+  and ($7::text is null or entry.meta -> 'capabilities' @> $7::jsonb)
+  and (not $8 or entry.kind = 'agent' or entry.meta -> 'agent' = 'true')
+  and ($9::text is distinct from 'marked' or entry.payload #> '{metadata,exposes_as_mcp}' = 'true')
+  and ($9::text is distinct from 'all' or entry.payload #> '{metadata,exposes_as_mcp}' is distinct from 'false')`;
+
+function matchingValues(filter: CatalogFilter): unknown[] {
+  return [
+    filter.includeArchived,
+    filter.versions === 'all',
+    filter.kinds ?? null,
+    filter.pathPrefix ?? null,
+    filter.afterPath ?? null,
+    filter.q ?? null,
+    (filter.capabilities ?? []).length === 0 ? null : JSON.stringify(filter.capabilities),
+    filter.agentOnly ?? false,
+    filter.exposure ?? null,
+  ];
 }
 
 async function listVersions(database: Sql, path: string): ReturnType<CatalogStore['versions']> {

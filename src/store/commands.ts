@@ -2,7 +2,7 @@
  * Reads of the engine about commands, and the two writes that never change a status: when to look again. Those writes
  * skip rows that a commit holds at that moment; the commit says when to look again itself.
  */
-import type { CommandHint, CommandRow, ParkedCommand, ParkedWait } from '../../actors/ports.ts';
+import type { CommandHint, CommandRow, ParkedCommand, ParkedWait, StoredHold } from '../../actors/ports.ts';
 import { lookUp } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import { COMMAND_COLUMNS, HELD, HINT_COLUMNS, OPEN } from './rows.ts';
@@ -28,6 +28,16 @@ export function overdueCommands(pipeline: Pipeline, limit: number): Promise<Comm
 
 export function commandsHeldBy(pipeline: Pipeline, workerId: string): Promise<CommandHint[]> {
   return lookUp(pipeline, 'commands_held_by', HELD_BY, [workerId]);
+}
+
+/** Of these commands those that somebody works on. */
+export async function holdsOf(
+  pipeline: Pipeline,
+  commandIds: readonly number[],
+): Promise<ReadonlyMap<number, StoredHold>> {
+  if (commandIds.length === 0) return new Map();
+  const rows = await lookUp<StoredHold & { commandId: number }>(pipeline, 'holds', HOLDS, [commandIds]);
+  return new Map(rows.map(({ commandId, ...hold }) => [commandId, hold]));
 }
 
 export async function earliestWake(pipeline: Pipeline): Promise<string | null> {
@@ -109,6 +119,11 @@ from core.command
 where worker_id = $1 and ${HELD} and parked_on is null
 order by command_id`;
 
+const HOLDS = `
+select command_id as "commandId", execution_id as "executionId", attempt, worker_id as "workerId", heartbeat_at as "heartbeatAt"
+from core.command
+where command_id = any($1::bigint[]) and ${HELD} and parked_on is null`;
+
 const EARLIEST_WAKE = `select min(next_wake_at) as at from core.command where ${OPEN}`;
 
 const PARKED_ON = `
@@ -153,7 +168,7 @@ with chosen as (
   from json_to_recordset($1::json) as hold ("executionId" bigint, "commandId" bigint, attempt int,
       "nextWakeAt" timestamptz)
     join core.command on command.execution_id = hold."executionId" and command.command_id = hold."commandId"
-  where ${HELD} and command.attempt = hold.attempt
+  where ${HELD} and command.parked_on is null and command.attempt = hold.attempt
   for update of command skip locked
 )
 update core.command

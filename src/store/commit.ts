@@ -16,13 +16,10 @@ import {
   type HeadChange,
   RefusedWriteError,
   StaleError,
-  UnavailableError,
 } from '../../actors/ports.ts';
 import { REMOVE_ENDED } from './keychain.ts';
 import type { Pipeline, Statement } from './pipeline.ts';
 
-const BEGIN: Statement = { name: 'begin', text: 'begin', values: [] };
-const COMMIT: Statement = { name: 'commit', text: 'commit', values: [] };
 const STALE_HEAD = 'CB001';
 const MISSING_COMMAND = 'CB002';
 const LOST_LEASE = 'CB003';
@@ -35,24 +32,21 @@ export async function commitFlush(
   enqueue: readonly Statement[] = [],
   onPhase?: (phase: CommitPhase, ms: number) => void,
 ): Promise<void> {
-  const statements = [BEGIN, ...statementsOf(flush), ...enqueue, COMMIT];
+  const statements = [...statementsOf(flush), ...enqueue];
   let answered = 0;
   let before = performance.now();
-  const onAnswer = (index: number): void => {
-    // After a failure the rollback is answered as well.
-    if (index !== answered) return;
-    const phase = PHASES[statements[answered]?.name ?? ''];
-    answered += 1;
-    if (onPhase === undefined) return;
+  const measured = (phase: CommitPhase | undefined): void => {
     const now = performance.now();
-    if (phase !== undefined) onPhase(phase, now - before);
+    if (phase !== undefined) onPhase?.(phase, now - before);
     before = now;
   };
+  const onAnswer = (index: number): void => {
+    answered = index + 1;
+    if (onPhase !== undefined) measured(PHASES[statements[index]?.name ?? '']);
+  };
   try {
-    const needsAnswers = onPhase !== undefined || enqueue.length > 0;
-    const results = await (needsAnswers ? pipeline.send(statements, onAnswer) : pipeline.send(statements));
-    // An aborted transaction answers a commit with ROLLBACK; that is not a failure of the protocol's.
-    if (results.at(-1)?.command !== 'COMMIT') throw new UnavailableError();
+    await pipeline.transact(statements, onAnswer, { timed: onPhase !== undefined });
+    measured('commit');
   } catch (error) {
     const failed = statements[answered];
     if (failed !== undefined && enqueue.includes(failed) && error instanceof pg.DatabaseError) {
@@ -68,10 +62,9 @@ const PHASES: Readonly<Record<string, CommitPhase | undefined>> = {
   issue: 'issue',
   change: 'issue',
   head: 'save',
-  commit: 'commit',
 };
 
-/** The statements between begin and commit; those without rows are left out, none is ever repeated. */
+/** The statements of the transaction; those without rows are left out, none is ever repeated. */
 export function statementsOf(flush: Flush): readonly Statement[] {
   const statements: Statement[] = [];
   const add = (name: string, text: string, rows: readonly unknown[], values: () => readonly unknown[]) => {
@@ -98,6 +91,8 @@ export function statementsOf(flush: Flush): readonly Statement[] {
   const { accepted, moved } = flush.batches;
   add('accept', INSERT_BATCHES, accepted, () => [JSON.stringify(accepted)]);
   add('batch', UPDATE_BATCHES, moved, () => [JSON.stringify(moved), moved.map((move) => move.requestId)]);
+  const { audits = [] } = flush;
+  add('audit', INSERT_AUDITS, audits, () => [JSON.stringify(audits)]);
   return statements;
 }
 
@@ -140,6 +135,12 @@ function idsIn(text: string, flush: Flush): readonly number[] {
   const named = text.split(',').map(Number);
   return named.every((id) => id > 0) ? named : flush.locks;
 }
+
+const INSERT_AUDITS = `
+insert into core.audit (audit_id, actor, role, action, target, outcome, request_id, ip, detail)
+select "auditId", actor, role, action, target, outcome, "requestId", ip, detail
+from jsonb_to_recordset($1::text::jsonb) as row("auditId" bigint, actor text, role text, action text, target text, outcome text,
+  "requestId" text, ip text, detail jsonb)`;
 
 const LOCK = `
 select pg_advisory_xact_lock(hashtextextended('core.execution', id)) from unnest($1::bigint[]) as id`;
@@ -288,7 +289,6 @@ select core.require_all($2::bigint[], array(select request_id from moved), '${MO
 
 /** An empty flush with every statement; run once on a new connection it parses and plans them before they are needed. */
 export const REHEARSAL: readonly Statement[] = [
-  BEGIN,
   { name: 'lock', text: LOCK, values: [[]] },
   { name: 'start', text: INSERT_EXECUTIONS, values: ['[]'] },
   { name: 'append', text: INSERT_EVENTS, values: ['[]'] },
@@ -299,5 +299,4 @@ export const REHEARSAL: readonly Statement[] = [
   { name: 'accept', text: INSERT_BATCHES, values: ['[]'] },
   { name: 'batch', text: UPDATE_BATCHES, values: ['[]', []] },
   { name: 'forget', text: REMOVE_ENDED, values: [[]] },
-  COMMIT,
 ];

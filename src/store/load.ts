@@ -4,7 +4,7 @@
  */
 import { gunzipSync } from 'node:zlib';
 import type pg from 'pg';
-import type { CommandRow, ExecutionRow, StoredExecution, StoredSnapshot } from '../../actors/ports.ts';
+import type { AbandonedChild, CommandRow, ExecutionRow, StoredExecution, StoredSnapshot } from '../../actors/ports.ts';
 import type { LogEvent } from '../../machines/events.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { readReference } from '../../machines/playbook/reference.ts';
@@ -64,7 +64,10 @@ export function eventsByNumber(
   return lookUp(pipeline, 'events_by_number', EVENTS_BY_NUMBER, [executionId, eventIds]);
 }
 
-/** What closed the iterations of one loop activation, by iteration index. */
+/**
+ * What closed the iterations of one loop activation, by iteration index: the call row, or the command's own closing row where
+ * there is none. A parked command is not closed.
+ */
 export function iterationEvents(
   pipeline: Pipeline,
   executionId: number,
@@ -106,6 +109,11 @@ export async function runningDescendants(pipeline: Pipeline, executionId: number
 
 export async function runningSince(pipeline: Pipeline, before: string, limit: number): Promise<number[]> {
   return ids(await lookUp(pipeline, 'running_since', RUNNING_SINCE, [before, limit]));
+}
+
+/** Running children whose parent has given up waiting, or was ended by a cascade, so many seconds ago; by the database's clock. */
+export function abandonedChildren(pipeline: Pipeline, seconds: number, limit: number): Promise<AbandonedChild[]> {
+  return lookUp(pipeline, 'abandoned_children', ABANDONED_CHILDREN, [seconds, limit]);
 }
 
 /** Executions with events no turn has handled: by their head, or written behind its back by an operator (api 3.8). */
@@ -179,7 +187,8 @@ from (
     select distinct on (command.iteration_index) event.*, command.iteration_index
     from core.command
       join core.event on event.execution_id = command.execution_id and event.command_id = command.command_id
-        and not event.stale and event.event_type in ('call.done', 'call.error')
+        and not event.stale and event.event_type in ('call.done', 'call.error', 'command.completed', 'command.failed')
+        and not event.context @> '{"pending_callback": true}'
         and event.event_type in ('command.started', 'call.done', 'call.error', 'step.exit', 'command.completed',
           'command.failed', 'command.cancelled')
     where command.execution_id = $1 and event.execution_id = $1
@@ -215,6 +224,35 @@ with recursive below as (
   where depth < 100
 )
 select execution_id as id from below where status = 'running' order by depth, execution_id`;
+
+// A wait is given up by the row that says that the run is failing (language 5.7); whoever ends a run from outside says
+// himself what becomes of its children. A child that was not waited for, or that outlived its time-out, goes on.
+const ABANDONED_CHILDREN = `
+select child.execution_id as "executionId", child.parent_execution_id as "parentExecutionId"
+from core.execution as child
+  left join core.command on command.execution_id = child.parent_execution_id
+    and command.command_id = child.parent_command_id and command.status = 'CANCELLED'
+where child.status = 'running' and child.parent_execution_id is not null
+  and exists (
+    select from core.event as closing
+    where closing.execution_id = child.parent_execution_id
+      and closing.created_at <= clock_timestamp() - make_interval(secs => $1)
+      and (
+        closing.event_type = 'execution.cancelled' and closing.context ->> 'cancelled_by' = 'cascade'
+        or closing.event_id = command.latest_event_id
+          and (closing.event_type = 'ctx.updated'
+            or closing.event_type = 'playbook.failed' and closing.context #> '{error_detail,failed_steps,0}' is not null)
+          and exists (
+            select from core.event as parking
+            where parking.execution_id = command.execution_id and parking.command_id = command.command_id
+              and not parking.stale and parking.event_type = 'command.completed'
+              and parking.event_type in ('command.started', 'call.done', 'call.error', 'step.exit', 'command.completed',
+                'command.failed', 'command.cancelled')
+              and parking.context ->> 'child_execution_id' = child.execution_id::text)
+      )
+  )
+order by child.execution_id
+limit $2`;
 
 const RUNNING_SINCE = `
 select execution_id as id

@@ -6,6 +6,7 @@
 import pg from 'pg';
 import { type Log, type Meter, UnavailableError } from '../../actors/ports.ts';
 import { REHEARSAL } from './commit.ts';
+import { despiteConflicts } from './conflict.ts';
 import { countFailure, refined } from './failure.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 import { sessionConfig } from './session.ts';
@@ -29,7 +30,7 @@ export interface Sql {
 }
 
 export interface ReadPool extends Sql {
-  /** Runs `work` between begin and commit; a throw rolls back. `work` must use `tx` only, never the pool: a second checkout inside a transaction can deadlock the pool. */
+  /** Runs `work` between begin and commit; a throw rolls back, and a lost conflict runs it again. `work` must use `tx` only, never the pool: a second checkout inside a transaction can deadlock the pool. */
   transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
   status(): PoolStatus;
 }
@@ -122,11 +123,14 @@ function createReadPool(config: DatabaseConfig, log: Log, meter?: Meter): ReadPo
     }
   }
 
+  /** The connection goes back to the pool between two tries. */
+  const transacted = <T>(work: (client: pg.PoolClient) => Promise<T>) => despiteConflicts(() => withClient(work));
+
   return {
-    rows: (text, values) => withClient((client) => sqlOn(client).rows(text, values)),
-    run: (text, values) => withClient((client) => sqlOn(client).run(text, values)),
+    rows: (text, values) => despiteConflicts(() => withClient((client) => sqlOn(client).rows(text, values))),
+    run: (text, values) => despiteConflicts(() => withClient((client) => sqlOn(client).run(text, values))),
     transaction: (work) =>
-      withClient(async (client) => {
+      transacted(async (client) => {
         await client.query('begin');
         try {
           const value = await work(sqlOn(client));

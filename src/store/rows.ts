@@ -37,7 +37,8 @@ export const COMMAND_COLUMNS = `
 
 /** Columns of `core.command` that make a CommandHint. */
 export const HINT_COLUMNS = `
-  execution_id as "executionId", command_id as "commandId", pool, priority, tool_kind as "toolKind"`;
+  execution_id as "executionId", command_id as "commandId", pool, priority, tool_kind as "toolKind",
+  step_name as "stepName", attempt, republish_count as "republishCount", meta ->> 'trace' as trace`;
 
 /** Command states in which there is still something to do; as the partial indexes say it. */
 export const OPEN = `status in ('PENDING', 'CLAIMED', 'RUNNING')`;

@@ -33,10 +33,8 @@ export function createSealedStore(pool: ReadPool): SealedStore {
 
 async function rewrapCredentials(tx: Sql, activeKid: string, limit: number, again: Again): Promise<number> {
   const rows = await tx.rows<{ id: string; name: string; sealed: string }>(OLD_CREDENTIALS, [activeKid, limit]);
-  for (const row of rows) {
-    const sealed = again(credentialBinding(row), row.sealed) ?? row.sealed;
-    await tx.run('update core.credential set data_encrypted = $2 where id = $1', [row.id, sealed]);
-  }
+  const moved = rows.map((row) => ({ id: row.id, sealed: again(credentialBinding(row), row.sealed) ?? row.sealed }));
+  if (moved.length > 0) await tx.run(UPDATE_CREDENTIALS, [JSON.stringify(moved)]);
   return rows.length;
 }
 
@@ -48,11 +46,12 @@ async function rewrapKeychain(tx: Sql, activeKid: string, limit: number, again: 
     sealed: string;
     renewal: string | null;
   }>(OLD_ENTRIES, [activeKid, limit]);
-  for (const row of rows) {
-    const sealed = again(keychainBinding(row), row.sealed) ?? row.sealed;
-    const renewal = row.renewal === null ? null : (again(renewalBinding(row), row.renewal) ?? row.renewal);
-    await tx.run(UPDATE_ENTRY, [row.cacheKey, sealed, renewal]);
-  }
+  const moved = rows.map((row) => ({
+    key: row.cacheKey,
+    sealed: again(keychainBinding(row), row.sealed) ?? row.sealed,
+    renewal: row.renewal === null ? null : (again(renewalBinding(row), row.renewal) ?? row.renewal),
+  }));
+  if (moved.length > 0) await tx.run(UPDATE_ENTRIES, [JSON.stringify(moved)]);
   return rows.length;
 }
 
@@ -93,8 +92,16 @@ order by cache_key
 limit $2
 for update skip locked`;
 
-const UPDATE_ENTRY = `
+const UPDATE_CREDENTIALS = `
+update core.credential
+set data_encrypted = moved.sealed
+from json_to_recordset($1::json) as moved (id bigint, sealed text)
+where credential.id = moved.id`;
+
+const UPDATE_ENTRIES = `
 update core.keychain
-set data_encrypted = $2,
-  renew_config = case when $3::text is null then renew_config else jsonb_set(renew_config, '{sealed}', to_jsonb($3::text)) end
-where cache_key = $1`;
+set data_encrypted = moved.sealed,
+  renew_config = case when moved.renewal is null then renew_config
+    else jsonb_set(renew_config, '{sealed}', to_jsonb(moved.renewal)) end
+from json_to_recordset($1::json) as moved (key text, sealed text, renewal text)
+where cache_key = moved.key`;

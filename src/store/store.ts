@@ -9,6 +9,7 @@ import {
   commandsClaimedBy,
   commandsHeldBy,
   earliestWake,
+  holdsOf,
   overdueCommands,
   parkedCommands,
   parkedUntil,
@@ -18,6 +19,7 @@ import {
 } from './commands.ts';
 import { commitFlush } from './commit.ts';
 import {
+  abandonedChildren,
   eventsByNumber,
   eventsOfCommand,
   executionById,
@@ -65,6 +67,7 @@ export function createStore(
     pending: (pools, limit) => pendingCommands(lookups, pools, limit),
     overdue: (limit) => overdueCommands(lookups, limit),
     heldBy: (workerId) => commandsHeldBy(lookups, workerId),
+    holds: (commandIds) => holdsOf(lookups, commandIds),
     nextWakeAt: () => earliestWake(lookups),
     parked: (childIds) => parkedCommands(lookups, childIds),
     parkedUntil: (seconds, limit) => parkedUntil(lookups, seconds, limit),
@@ -73,6 +76,7 @@ export function createStore(
     execution: (executionId) => executionById(lookups, executionId),
     byIdempotencyKey: (path, key) => executionByKey(lookups, path, key),
     runningDescendants: (executionId) => runningDescendants(lookups, executionId),
+    abandoned: (seconds, limit) => abandonedChildren(lookups, seconds, limit),
     runningSince: (before, limit) => runningSince(lookups, before, limit),
     withInbox: (limit) => executionsWithInbox(lookups, limit),
     payload: (ref) => payloadOf(lookups, ref),

@@ -14,6 +14,10 @@ interface Row extends SweptCommand {
   readonly pool: string;
   readonly priority: number;
   readonly toolKind: string;
+  readonly stepName: string;
+  readonly attempt: number;
+  readonly republishCount: number;
+  readonly trace: string | null;
   readonly holderStatus: string | null;
   readonly registeredMs: number;
   readonly heartbeatMs: number;
@@ -44,10 +48,12 @@ function valuesOf(policy: SweepPolicy): readonly number[] {
 }
 
 function sweptOf(row: Row): SweptRow {
-  const { executionId, commandId, pool, priority, toolKind } = row;
+  const { executionId, commandId, pool, priority, toolKind, stepName, attempt, trace } = row;
+  // The announcement that is about to be made counts.
+  const republishCount = row.republishCount + 1;
   return {
     command: row,
-    hint: { executionId, commandId, pool, priority, toolKind },
+    hint: { executionId, commandId, pool, priority, toolKind, stepName, attempt, republishCount, trace },
     holder:
       row.workerId === null || row.holderStatus === null
         ? null
@@ -72,6 +78,7 @@ const COMMAND = `
   command.tool_kind as "toolKind", command.status, command.attempt, command.max_attempts as "maxAttempts",
   command.worker_id as "workerId", command.claimed_at as "claimedAt", command.heartbeat_at as "heartbeatAt",
   command.parked_on as "parkedOn", command.next_wake_at as "nextWakeAt", command.republished_at as "republishedAt",
+  command.step_name as "stepName", command.republish_count as "republishCount", command.meta ->> 'trace' as trace,
   extract(epoch from clock_timestamp())::double precision * 1000 as "nowMs"`;
 
 const FRESHLY_ANNOUNCED = `command.republished_at > clock_timestamp() - make_interval(secs => $1)`;

@@ -5,12 +5,15 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { isMap, type JsonMap } from '../../machines/json.ts';
-import { FieldProblem, mapOf, requiredText, textOf } from './fields.ts';
+import { failure, ToolRefusal } from './errors.ts';
+import { FieldProblem, fieldOf, mapOf, requiredText, textOf } from './fields.ts';
+import type { TokenSource } from './http/authorization.ts';
+import { authorize } from './http/http.ts';
 import type { Outbound } from './http/outbound.ts';
 import type { ToolCall } from './tool.ts';
 
 /** Loads the text of a `script` field. Throws FieldProblem, ScriptUnavailable or a network error. */
-export type ScriptLoader = (script: JsonMap, signal: AbortSignal) => Promise<string>;
+export type ScriptLoader = (script: JsonMap, call: ToolCall, signal: AbortSignal) => Promise<string>;
 
 /** A server of scripts answered with something else than the script. */
 export class ScriptUnavailable extends Error {
@@ -23,13 +26,13 @@ export class ScriptUnavailable extends Error {
 }
 
 /** Scripts from inline text, files below `folder` (links that lead out are refused) and http. */
-export function createScriptLoader(folder: string, outbound: Outbound): ScriptLoader {
-  return async (script, signal) => {
+export function createScriptLoader(folder: string, outbound: Outbound, tokens: TokenSource): ScriptLoader {
+  return async (script, call, signal) => {
     const source = mapOf(script, 'source') ?? {};
     const type = textOf(source, 'type') ?? (source['code'] === undefined ? 'file' : 'inline');
     if (type === 'inline') return requiredText(source, 'code');
     if (type === 'file') return readScript(folder, requiredText(script, 'uri'));
-    if (type === 'http') return fetchScript(outbound, source, textOf(script, 'uri') ?? '', signal);
+    if (type === 'http') return fetchScript({ outbound, tokens }, source, textOf(script, 'uri') ?? '', call, signal);
     throw new FieldProblem(`script source '${type}' is not supported by this build`);
   };
 }
@@ -48,33 +51,62 @@ async function readScript(folder: string, uri: string): Promise<string> {
   });
 }
 
-async function fetchScript(outbound: Outbound, source: JsonMap, uri: string, signal: AbortSignal): Promise<string> {
+/** With the credential of the source, which is not that of the task (language 11.16). */
+async function fetchScript(
+  { outbound, tokens }: { readonly outbound: Outbound; readonly tokens: TokenSource },
+  source: JsonMap,
+  uri: string,
+  call: ToolCall,
+  signal: AbortSignal,
+): Promise<string> {
   const endpoint = textOf(source, 'endpoint') ?? '';
   const text = URL.canParse(uri) ? uri : `${endpoint.replace(/\/+$/, '')}/${uri.replace(/^\/+/, '')}`;
   if (!URL.canParse(text)) throw new FieldProblem('the script source has no usable endpoint');
-  const answer = await outbound.send({
-    url: new URL(text),
-    method: (textOf(source, 'method') ?? 'GET').toUpperCase(),
-    headers: { accept: '*/*', 'accept-encoding': 'gzip, deflate, br' },
-    secretHeaders: [],
-    body: null,
-    followRedirects: true,
-    verifySsl: true,
-    signal,
-  });
-  if (answer.status < 200 || answer.status > 299) throw new ScriptUnavailable(answer.status);
-  return answer.body.toString('utf8');
+  const url = new URL(text);
+  const limit = timeoutOf(source);
+  const within = limit === null ? signal : AbortSignal.any([signal, limit]);
+  try {
+    const auth = fieldOf(source, 'auth') ?? null;
+    const known = auth === null || auth === '' ? null : await call.host.credential(auth);
+    const { headers } = await authorize({ ...call, kind: 'http', auth: known }, url, tokens, within);
+    const answer = await outbound.send({
+      url,
+      method: (textOf(source, 'method') ?? 'GET').toUpperCase(),
+      headers: { accept: '*/*', 'accept-encoding': 'gzip, deflate, br', ...headers },
+      secretHeaders: Object.keys(headers),
+      body: null,
+      followRedirects: true,
+      verifySsl: true,
+      signal: within,
+    });
+    if (answer.status < 200 || answer.status > 299) throw new ScriptUnavailable(answer.status);
+    return answer.body.toString('utf8');
+  } catch (error) {
+    if (limit?.aborted !== true || signal.aborted) throw error;
+    throw new ToolRefusal(failure('timeout', 'CONN_TIMEOUT', 'the script source did not answer in time'));
+  }
+}
+
+/** Seconds for the whole exchange; without them the time of the task is the limit. */
+function timeoutOf(source: JsonMap): AbortSignal | null {
+  const written = textOf(source, 'timeout')?.trim() ?? '';
+  if (written === '') return null;
+  const seconds = Number(written);
+  if (!Number.isFinite(seconds) || seconds <= 0)
+    throw new FieldProblem("field 'timeout' of a script source must be a positive number");
+  return AbortSignal.timeout(Math.min(seconds * 1000, 2_147_483_647));
 }
 
 /** The source of a task: `code`, `code_b64` or `script`, the first that is there. */
-export async function readCode({ fields }: ToolCall, load: ScriptLoader, signal: AbortSignal): Promise<string> {
+export async function readCode(call: ToolCall, load: ScriptLoader, signal: AbortSignal): Promise<string> {
+  const { fields } = call;
   const code = textOf(fields, 'code');
   if (code !== undefined && code.trim() !== '') return code;
   const encoded = textOf(fields, 'code_b64', 'code_base64');
   if (encoded !== undefined && encoded !== '') return decodeSource(encoded);
   const script = mapOf(fields, 'script');
   if (script === undefined) throw new FieldProblem(`field 'code' is missing or empty`);
-  return load(script, signal);
+  return load(script, call, signal);
 }
 
 function decodeSource(encoded: string): string {

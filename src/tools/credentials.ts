@@ -4,6 +4,7 @@
  * connections in postgres/connection.ts.
  */
 import { FieldProblem, jsonOrText } from './fields.ts';
+import { plainHost } from './http/egress.ts';
 import type { ResolvedAuth } from './tool.ts';
 
 /** `AUTH_<FIELD>` variables for a child process; maps travel as JSON, null and text with NUL are left out. */
@@ -22,4 +23,22 @@ export function unusableCredential(auth: ResolvedAuth, kind: string): FieldProbl
   return new FieldProblem(
     `credential '${auth.name ?? 'inline'}' of type '${auth.type}' cannot be used with tool kind '${kind}'`,
   );
+}
+
+/** True for a host the owner of the credential listed (names, `*.suffix`, `host:port`), and for any where there is no list. */
+export function isMeantFor(auth: ResolvedAuth, host: string, port: number | string): boolean {
+  const name = plainHost(host);
+  return (
+    auth.hosts === undefined ||
+    auth.hosts.some((listed) => {
+      const plain = plainHost(listed.trim());
+      return plain.startsWith('*.') ? name.endsWith(plain.slice(1)) : plain === name || plain === `${name}:${port}`;
+    })
+  );
+}
+
+/** For kinds that cannot go on without it: throws FieldProblem where the credential must not be sent to the host. */
+export function checkMeantFor(auth: ResolvedAuth | null, host: string, port: number | string): void {
+  if (auth === null || isMeantFor(auth, host, port)) return;
+  throw new FieldProblem(`credential '${auth.name ?? 'inline'}' is not meant for host ${plainHost(host)}`);
 }

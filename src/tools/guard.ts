@@ -8,6 +8,7 @@ import { classifyHttpStatus, classifyNetwork, failure, ToolRefusal } from './err
 import { FieldProblem } from './fields.ts';
 import { EgressDenied } from './http/egress.ts';
 import { BodyTooLarge } from './http/outbound.ts';
+import { TokenRefused } from './http/tokens.ts';
 import { checkResult, cleanJson, cleanText } from './sanitize.ts';
 import type { Tool, ToolCall, ToolFailure, ToolOutcome } from './tool.ts';
 
@@ -32,6 +33,8 @@ async function attempt(tool: Tool, call: ToolCall): Promise<ToolOutcome> {
     if (error instanceof ScriptUnavailable)
       return failure(classifyHttpStatus(error.status), `HTTP_${error.status}`, error.message);
     if (error instanceof BodyTooLarge) return failure('client_error', 'BODY_TOO_LARGE', error.message);
+    if (error instanceof TokenRefused)
+      return failure(classifyHttpStatus(error.status), `HTTP_${error.status}`, error.message);
     if (error instanceof EgressDenied)
       return failure('connection', 'EGRESS_DENIED', error.message, { retryable: false });
     if (error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(?:E|UND_)/.test(error.code)) {

@@ -17,6 +17,7 @@ import { createNats } from './nats/nats.ts';
 import { createNoop } from './noop.ts';
 import { createPostgres } from './postgres/postgres.ts';
 import { createPython } from './python/python.ts';
+import { createSecretManagers, PUBLIC_ENDPOINTS, type SecretEndpoints } from './secret-managers/providers.ts';
 import { createSecrets } from './secrets.ts';
 import { createShell } from './shell.ts';
 import type { Tool } from './tool.ts';
@@ -35,6 +36,10 @@ export interface ToolOptions {
   readonly egress: EgressOptions;
   /** Tool server of mcp tasks that name none. */
   readonly mcpUrl?: string | null;
+  /** Addresses of secret managers; the public ones when absent. */
+  readonly secretEndpoints?: SecretEndpoints;
+  /** The platform's metadata service; the well-known address when absent. */
+  readonly metadataUrl?: string | null;
   readonly duckdbMemoryMb?: number;
   /** Whether statements of duckdb tasks may reach files and load extensions; false when absent. */
   readonly duckdbExternalAccess?: boolean;
@@ -60,8 +65,10 @@ export function createTools(options: ToolOptions): Tools {
   const timeoutMs = options.toolTimeoutSeconds * 1000;
   const outbound = createOutbound(createEgress(options.egress), options.httpMaxResponseBytes);
   const platformToken = environment['GOOGLE_OAUTH_ACCESS_TOKEN'];
-  const tokens = createTokens(outbound, { now: options.now ?? Date.now, platformToken });
-  const scripts = createScriptLoader(options.scriptDir, outbound);
+  const now = options.now ?? Date.now;
+  const tokens = createTokens(outbound, { now, platformToken, metadataUrl: options.metadataUrl ?? null });
+  const endpoints = options.secretEndpoints ?? PUBLIC_ENDPOINTS;
+  const scripts = createScriptLoader(options.scriptDir, outbound, tokens);
   const duckdb = {
     memoryMb: options.duckdbMemoryMb ?? 1024,
     externalAccess: options.duckdbExternalAccess ?? false,
@@ -71,7 +78,7 @@ export function createTools(options: ToolOptions): Tools {
   const tools = [
     createNoop(),
     createArtifact(),
-    createSecrets({ environment }),
+    createSecrets({ environment, managers: createSecretManagers({ outbound, tokens, endpoints, now }) }),
     createHttp({ outbound, tokens, version }),
     createMcp({ outbound, tokens, environment, defaultUrl: options.mcpUrl ?? null, version }),
     createNats({ maxBytes: options.httpMaxResponseBytes }),

@@ -103,7 +103,9 @@ async function start(
   rest: { env: Record<string, string>; cwd: string | undefined; signal: AbortSignal },
 ): Promise<ChildEnd> {
   try {
-    return await runChild({ command: shell, args: ['-c', command], maxOutputBytes: maxShellOutputBytes, ...rest });
+    // Behind `-c` shells still look for options; a blank in front makes of `--version` what it is, a command.
+    const args = ['-c', /^[-+]/.test(command) ? ` ${command}` : command];
+    return await runChild({ command: shell, args, maxOutputBytes: maxShellOutputBytes, ...rest });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
     if (code === 'E2BIG') throw new FieldProblem('the command is too long for the operating system');

@@ -28,11 +28,17 @@ export interface ToolCall {
   readonly trace?: ToolTrace | null;
 }
 
+/** W3C trace context as headers. */
+export interface TraceHeaders {
+  readonly traceparent: string;
+  readonly tracestate?: string;
+}
+
 /** The place of this try in a trace, for requests that carry it on. */
 export interface ToolTrace {
-  /** `traceparent` goes with the request; `end` is called once, with its status or null where there was no answer. */
+  /** `headers` go with the request; `end` is called once, with its status or null where there was no answer. */
   request(to: { readonly method: string; readonly host: string }): {
-    readonly traceparent: string;
+    readonly headers: TraceHeaders;
     end(status: number | null): void;
   };
 }
@@ -62,7 +68,7 @@ export interface ResolvedAuth {
   readonly name: string | null;
   readonly type: string;
   readonly data: JsonMap;
-  /** Hosts the credential may be sent to (`meta.hosts`, api 8.4); absent means any. */
+  /** Hosts the credential may be sent to (`meta.hosts`, api 8.4): names, `*.suffix`, `host:port`; absent means any. */
   readonly hosts?: readonly string[];
 }
 

@@ -6,6 +6,7 @@ import type { JsonMap } from '../../machines/json.ts';
 import { eventItem, toEventInput } from './event-input.ts';
 import { list, maybe } from './fields.ts';
 import { id, idOut, name } from './ids.ts';
+import { jsonBytes } from './json-size.ts';
 import { idempotencyKey } from './start.ts';
 
 const EVENTS_MAX = 256;
@@ -33,7 +34,10 @@ export const batchBody = v.pipe(
         addIssue({ message: `events[${index}].execution_id must be that of the batch` });
     }
     let bytes = 0;
-    for (const event of events) bytes += payloadBytes(event);
+    for (const event of events) {
+      bytes += payloadBytes(event);
+      if (bytes > PAYLOAD_BYTES_MAX) break;
+    }
     if (bytes > PAYLOAD_BYTES_MAX)
       addIssue({ message: `payloads are larger than ${PAYLOAD_BYTES_MAX} bytes together` });
   }),
@@ -126,5 +130,5 @@ export function batchToWire(row: BatchRow): BatchState {
 
 function payloadBytes(event: v.InferOutput<typeof item>): number {
   const { payload, context, error, result, response } = event;
-  return new TextEncoder().encode(JSON.stringify([payload ?? context, error, result ?? response])).length;
+  return jsonBytes([payload ?? context ?? null, error ?? null, result ?? response ?? null], PAYLOAD_BYTES_MAX);
 }

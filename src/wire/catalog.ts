@@ -125,12 +125,6 @@ export function diagnosticToWire(found: Diagnostic): DiagnosticWire {
   };
 }
 
-/** `Step 'end': Missing 'tool' field (a tool is required) (line 31)` */
-export function diagnosticSentence(found: Diagnostic): string {
-  const place = found.step === null ? '' : `Step '${found.step}': `;
-  return `${place}${found.message} (line ${found.line})`;
-}
-
 const registered = {
   status: v.literal('success'),
   message: v.string(),

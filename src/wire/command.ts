@@ -58,6 +58,7 @@ export const command = v.object({
     cursor: v.nullable(json),
     parent_execution_id: v.nullable(idOut),
     trace: v.nullable(v.string()),
+    tracestate: v.nullable(v.string()),
   }),
 });
 
@@ -109,6 +110,7 @@ export function commandToWire(granted: GrantedCommand, serverTime: string): Comm
       cursor: cursorOf(row.meta),
       parent_execution_id: granted.parentExecutionId,
       trace: granted.trace,
+      tracestate: granted.tracestate,
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Stored credentials (api 2.8). `data` goes out only where it was asked for; everywhere else the key is absent or null. */
 import * as v from 'valibot';
-import type { Credential } from '../../actors/services.ts';
+import type { Credential, CredentialService } from '../../actors/services.ts';
 import { list, map, maybe, text } from './fields.ts';
 import { name } from './ids.ts';
 
@@ -28,6 +28,20 @@ export const credentialPatch = v.object({
   description: v.optional(v.nullable(text(4096))),
   tags: maybe(tags),
 });
+
+/** What a patch changes: absent fields stay; null takes schema, meta or description away and is absent elsewhere. */
+export function toPatch(body: v.InferOutput<typeof credentialPatch>): Parameters<CredentialService['patch']>[1] {
+  const { schema, meta, description } = body;
+  const type = body.type ?? body.credential_type;
+  return {
+    ...(type == null ? {} : { type }),
+    ...(body.data == null ? {} : { data: body.data }),
+    ...(schema === undefined ? {} : { schema }),
+    ...(meta === undefined ? {} : { meta }),
+    ...(description === undefined ? {} : { description }),
+    ...(body.tags == null ? {} : { tags: toTags(body.tags) }),
+  };
+}
 
 export function toTags(given: string | readonly string[] | null | undefined): readonly string[] {
   const all = typeof given === 'string' ? given.split(',') : (given ?? []);

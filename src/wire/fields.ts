@@ -61,8 +61,11 @@ export function word<const W extends string>(...words: readonly W[]) {
   );
 }
 
+/** Its length is looked at first: a list that is too long costs no look at its elements. */
 export function list<S extends v.GenericSchema>(item: S, max: number) {
-  return v.pipe(v.array(item, 'must be a list'), v.maxLength(max, `must have at most ${max} elements`));
+  const sentence = `must have at most ${max} elements`;
+  const short = v.custom<v.InferInput<S>[]>((value) => !Array.isArray(value) || value.length <= max, sentence);
+  return v.pipe(described(short, { maxItems: max }), v.array(item, 'must be a list'));
 }
 
 /** Absent or null: undefined. */
@@ -72,11 +75,17 @@ export function maybe<S extends v.GenericSchema>(schema: S) {
 
 const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
+/** False for the 30th of February, which `Date` takes for a day of March. */
+function isDay(value: string): boolean {
+  const [year = 0, month = 0, day = 0] = value.slice(0, 10).split('-').map(Number);
+  return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
+}
+
 /** RFC 3339 with any offset, as UTC with milliseconds and `Z` from here on. */
 export const instant = v.pipe(
   described(
     v.custom<string>(
-      (value) => typeof value === 'string' && INSTANT.test(value) && !Number.isNaN(Date.parse(value)),
+      (value) => typeof value === 'string' && INSTANT.test(value) && !Number.isNaN(Date.parse(value)) && isDay(value),
       'must be a time such as 2026-11-20T10:15:02.113Z',
     ),
     { type: 'string', format: 'date-time' },

@@ -1,6 +1,6 @@
 /** Charts on the wire (api 2.16): their documents, where one stands, the frames of a trace, and a trial. */
 import * as v from 'valibot';
-import type { ChartView, CommandView, EntryView, ExecutionView, Trial } from '../../actors/services.ts';
+import type { BatchView, ChartView, CommandView, EntryView, ExecutionView, Trial } from '../../actors/services.ts';
 import type { Frame } from '../../machines/execution/tape.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { described } from './described.ts';
@@ -74,6 +74,18 @@ export function commandMachineToWire(view: CommandView): v.InferOutput<typeof co
     at: view.at,
     status: row.status,
   };
+}
+
+export const batchMachine = v.object({
+  execution_id: idOut,
+  request_id: v.string(),
+  ...chartFields,
+  status: v.string(),
+});
+
+export function batchMachineToWire(view: BatchView): v.InferOutput<typeof batchMachine> {
+  const { requestId, executionId, state } = view.row;
+  return { execution_id: executionId, request_id: String(requestId), ...chartToWire(view), status: state };
 }
 
 export const keychainMachine = v.object({

@@ -35,14 +35,14 @@ export const sessionAnswer = v.object({
 
 export const validityAnswer = v.object({
   valid: v.boolean(),
-  user: sessionUser,
+  user: v.nullable(sessionUser),
   expires_at: v.nullable(v.string()),
   message: v.string(),
 });
 
 export const accessAnswer = v.object({
   allowed: v.boolean(),
-  user: sessionUser,
+  user: v.nullable(sessionUser),
   playbook_path: v.nullable(v.string()),
   permission_type: v.nullable(v.string()),
   message: v.string(),

@@ -26,6 +26,8 @@ export interface WorkerCommand {
   readonly timeoutSeconds: number;
   /** W3C `traceparent` of the command; null where it belongs to no trace. */
   readonly trace: string | null;
+  /** Passed on with the former. */
+  readonly tracestate: string | null;
   /** What an earlier worker left for this one; its shape is the worker's own (pipeline.ts). */
   readonly resume: { readonly state: Json; readonly ctx: JsonMap } | null;
 }
@@ -47,6 +49,7 @@ export function readCommand(wire: Command, stored: Json): WorkerCommand {
     iteration: iteration === null ? null : iterationOf(iteration),
     timeoutSeconds: wire.timeout_seconds,
     trace: wire.meta.trace,
+    tracestate: wire.meta.tracestate,
     resume: resumeOf(wire.context.resume ?? null),
   };
 }

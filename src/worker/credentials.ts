@@ -3,6 +3,7 @@
  * and forgotten after it, or an inline map. Nothing is cached.
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
+import { hostsIn, unreadableHosts } from '../../machines/schema/credential-hosts.ts';
 import type { CredentialAnswer } from '../client/answers.ts';
 import { ApiError, isPassing } from '../client/errors.ts';
 import type { ResolvedAuth, ToolFailure } from '../tools/tool.ts';
@@ -24,8 +25,8 @@ export interface AuthRequest {
   readonly signal: AbortSignal;
 }
 
-/** Tries in total where the server or the way to it is in trouble. */
-const TRIES = 5;
+/** One, and five more where the server or the way to it is in trouble. */
+const TRIES = 6;
 
 /** Null: the task has no `auth`, or `{type: none}`. A failure is for the try. */
 export async function resolveAuth(
@@ -48,7 +49,9 @@ async function readByName(
 ): Promise<{ auth: ResolvedAuth } | { failure: ToolFailure }> {
   try {
     const found = await reader.credential(name, true, { executionId, workerId, tries: TRIES, signal });
-    return { auth: { name, type: found.type, data: found.data ?? {} } };
+    const hosts = hostsIn(found.meta);
+    if (hosts === 'unreadable') return { failure: engineFailure('config', 'CREDENTIAL_HOSTS', unreadableHosts(name)) };
+    return { auth: { name, type: found.type, data: found.data ?? {}, ...(hosts === null ? {} : { hosts }) } };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ApiError && error.status === 404) {

@@ -75,6 +75,8 @@ export function createKeychainReader(parts: KeychainReaderParts): KeychainReader
   const { client, requests, log, workerId, now } = parts;
   /** By cache key: the last renewal of this worker, kept while its grant lasts. */
   const renewals = new Map<string, Promise<Renewal>>();
+  /** By cache key, while tries of this worker wait for a renewal elsewhere. */
+  const looks = new Map<string, Promise<void>>();
 
   async function read(request: EntryRequest, scope: EntryScope, claimRenewal: boolean): Promise<KeychainReading> {
     const { catalogId, name, executionId, signal } = request;
@@ -129,6 +131,7 @@ export function createKeychainReader(parts: KeychainReaderParts): KeychainReader
     }
     const until = Math.min(Date.parse(found.renewal?.until ?? '') || 0, now() + WAIT_MAX_MS);
     for (let claimed = false; ; ) {
+      if (now() <= until) await orAborted(changed(request, scope, found.cache_key, until), request.signal);
       const isOver = now() > until;
       const again = await read(request, scope, isOver);
       if (again.status === 'success') return { available: true, data: again.token_data };
@@ -138,6 +141,27 @@ export function createKeychainReader(parts: KeychainReaderParts): KeychainReader
       claimed = isOver;
       await pause(POLL_MS, undefined, { signal: request.signal });
     }
+  }
+
+  /**
+   * Resolves when the entry is no longer what it was, or the grant is over. One look at a time for all tries of this
+   * worker that wait for the entry; each of them then reads it for itself.
+   */
+  function changed(request: EntryRequest, scope: EntryScope, key: string, until: number): Promise<void> {
+    const known = looks.get(key);
+    if (known !== undefined) return known;
+    const signal = AbortSignal.timeout(WAIT_MAX_MS);
+    const look = async () => {
+      while (now() <= until && (await read({ ...request, signal }, scope, false)).status === 'expired') {
+        await pause(POLL_MS, undefined, { signal });
+      }
+    };
+    // What goes wrong here meets each of the readers by itself.
+    const looking = look()
+      .catch(() => {})
+      .finally(() => looks.delete(key));
+    looks.set(key, looking);
+    return looking;
   }
 
   /** Starts the one renewal that was granted; it ends whatever becomes of the try that started it. */

@@ -60,7 +60,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const name = config.worker.name ?? `worker-${randomUUID().slice(0, 8)}`;
   const spans = new WorkerSpans(options.tracer ?? noTracing);
   const { meter } = options;
-  const client = options.client ?? new CallboardClient({ serverUrl, token, traceparent: spans.traceparent });
+  const client = options.client ?? new CallboardClient({ serverUrl, token, traceHeaders: () => spans.headers() });
   const now = () => performance.now();
   const requests = createTokenRequests({
     policy: config.egressPolicy ?? 'no-metadata',

@@ -1,6 +1,6 @@
 /**
  * Keeps secrets inside the worker (api 8.2): every resolved secret of six or more characters, also in the encodings it
- * may have picked up on the way, becomes `***` in whatever is about to leave. Fields of a credential that are no secret
+ * may have picked up on the way and in letters of another case, becomes `***` in whatever is about to leave. Fields of a credential that are no secret
  * by their nature (a host, a user name) stay readable, or every error of a database would be a row of stars.
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
@@ -110,7 +110,7 @@ export class Scrubber {
         .sort(([, a], [, b]) => b - a)
         .map(([pattern]) => pattern)
         .join('|'),
-      'gu',
+      'giu',
     );
     return this.#pattern;
   }
@@ -118,15 +118,16 @@ export class Scrubber {
 
 function formsOf(secret: string): readonly string[] {
   const bytes = Buffer.from(secret, 'utf8');
-  const hex = bytes.toString('hex');
   const base64 = bytes.toString('base64');
+  // Letters that grow with their case (ß, SS) are no case of each other to a pattern.
+  const grown = secret.toUpperCase();
   return [
     secret,
+    ...(grown.length === secret.length ? [] : [grown]),
     base64,
     base64.replace(/=+$/, ''),
     bytes.toString('base64url'),
-    hex,
-    hex.toUpperCase(),
+    bytes.toString('hex'),
     ...base64Within(bytes),
   ];
 }
@@ -156,15 +157,16 @@ function masked(value: Json, hide: (text: string) => string): Json {
 }
 
 /**
- * The text with its characters in any of the ways quoting spells them. A secret that went through JSON, a URL, a `repr`
- * and JSON again has as many spellings as there are ways to go, and half of it plain would be as bad as all of it.
+ * The text with its characters in any of the ways quoting spells them; the pattern is used without regard to case. A
+ * secret that went through JSON, a URL, a `repr` and JSON again has as many spellings as there are ways to go, and half
+ * of it plain would be as bad as all of it.
  */
 function patternOf(text: string): string {
   return [...text.toWellFormed()].map(spellings).join('');
 }
 
 /** Quoting that is nested deeper is not looked through; without an end, a text of backslashes would take for ever. */
-const BACKSLASH = '(?:\\\\|%(?:25){0,4}5[cC])';
+const BACKSLASH = '(?:\\\\|%(?:25){0,4}5c)';
 const SHORT: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f' };
 const ENTITIES: Readonly<Record<string, string>> = { '"': 'quot', "'": 'apos', '&': 'amp', '<': 'lt', '>': 'gt' };
 
@@ -178,23 +180,21 @@ function spellings(char: string): string {
   const plain = [
     escaped(char),
     // %25 is a percent sign that was encoded itself.
-    [...Buffer.from(char, 'utf8')].map((byte) => `%(?:25){0,4}${anyCase(byte, 2)}`).join(''),
+    [...Buffer.from(char, 'utf8')].map((byte) => `%(?:25){0,4}${hexOf(byte, 2)}`).join(''),
     ...(entity === undefined ? [] : [`&(?:amp;){0,4}${entity};`]),
-    `&(?:amp;){0,4}#(?:0*${code}|[xX]0*${anyCase(code, 1)});`,
+    `&(?:amp;){0,4}#(?:0*${code}|x0*${hexOf(code, 1)});`,
     ...(char === ' ' ? ['\\+'] : []),
   ];
   const quoted = [
-    units.map((unit) => `u${anyCase(unit, 4)}`).join(`${BACKSLASH}{1,16}`),
-    ...(code < 256 ? [`x${anyCase(code, 2)}`] : []),
+    units.map((unit) => `u${hexOf(unit, 4)}`).join(`${BACKSLASH}{1,16}`),
+    ...(code < 256 ? [`x${hexOf(code, 2)}`] : []),
     ...(short === undefined ? [] : [short]),
   ];
   return `(?:${BACKSLASH}{0,16}(?:${plain.join('|')})|${BACKSLASH}{1,16}(?:${quoted.join('|')}))`;
 }
 
-/** A number in hexadecimal, its letters in either case. */
-function anyCase(value: number, digits: number): string {
-  const hex = value.toString(16).padStart(digits, '0');
-  return hex.replace(/[a-f]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+function hexOf(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, '0');
 }
 
 function escaped(text: string): string {

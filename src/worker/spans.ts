@@ -12,7 +12,7 @@ import {
   writeTraceparent,
 } from '../../machines/trace-context.ts';
 import type { Tracing } from '../telemetry/tracer.ts';
-import type { ToolTrace } from '../tools/tool.ts';
+import type { ToolTrace, TraceHeaders } from '../tools/tool.ts';
 import type { WorkerCommand } from './command.ts';
 
 export interface TryNamed {
@@ -23,17 +23,17 @@ export interface TryNamed {
 
 export class WorkerSpans {
   readonly #tracer: Tracing;
-  readonly #current = new AsyncLocalStorage<TraceContext>();
+  readonly #current = new AsyncLocalStorage<CurrentTrace>();
 
   constructor(tracer: Tracing) {
     this.#tracer = tracer;
   }
 
-  /** The `traceparent` of calls made now; undefined outside of a traced try. */
-  readonly traceparent = (): string | undefined => {
-    const context = this.#current.getStore();
-    return context === undefined ? undefined : writeTraceparent(context);
-  };
+  /** The trace headers of calls made now; none outside of a traced try. */
+  headers(): Readonly<Record<string, string>> | undefined {
+    const current = this.#current.getStore();
+    return current === undefined ? undefined : { ...headersOf(writeTraceparent(current.context), current.tracestate) };
+  }
 
   /** Runs one try as the span `tool <kind>`. */
   async try<T>(
@@ -43,13 +43,16 @@ export class WorkerSpans {
     work: (trace: ToolTrace | null) => Promise<T>,
   ): Promise<T> {
     const tracer = this.#tracer;
-    if (!tracer.isOn) return work(command.trace === null ? null : passedOn(command.trace));
+    const { tracestate } = command;
+    if (!tracer.isOn) return work(command.trace === null ? null : passedOn(headersOf(command.trace, tracestate)));
     const parent = contextOf(command, tracer);
     const context = { ...parent, spanId: tracer.newSpanId() };
     const startMs = tracer.now();
     let failed = true;
     try {
-      const value = await this.#current.run(context, () => work(requestsBelow(context, tracer)));
+      const value = await this.#current.run({ context, tracestate }, () =>
+        work(requestsBelow(context, tracestate, tracer)),
+      );
       failed = hasFailed(value);
       return value;
     } finally {
@@ -79,7 +82,7 @@ export class WorkerSpans {
   /** Runs a renewal as the span `keychain.renew` below the try that started it. */
   async renewal<T extends { readonly ok: boolean }>(name: string, work: () => Promise<T>): Promise<T> {
     const tracer = this.#tracer;
-    const parent = this.#current.getStore();
+    const parent = this.#current.getStore()?.context;
     if (parent === undefined || !parent.isSampled) return work();
     const startMs = tracer.now();
     const renewal = await work();
@@ -105,17 +108,26 @@ function contextOf({ trace, executionId, commandId }: WorkerCommand, tracer: Tra
   return { traceId, spanId: commandSpanId(commandId, tracer.digest), isSampled: tracer.isSampled(traceId) };
 }
 
-function passedOn(traceparent: string): ToolTrace {
-  return { request: () => ({ traceparent, end: () => {} }) };
+interface CurrentTrace {
+  readonly context: TraceContext;
+  readonly tracestate: string | null;
 }
 
-function requestsBelow(parent: TraceContext, tracer: Tracing): ToolTrace {
+function headersOf(traceparent: string, tracestate: string | null): TraceHeaders {
+  return tracestate === null ? { traceparent } : { traceparent, tracestate };
+}
+
+function passedOn(headers: TraceHeaders): ToolTrace {
+  return { request: () => ({ headers, end: () => {} }) };
+}
+
+function requestsBelow(parent: TraceContext, tracestate: string | null, tracer: Tracing): ToolTrace {
   return {
     request({ method, host }) {
       const spanId = tracer.newSpanId();
       const startMs = tracer.now();
       return {
-        traceparent: writeTraceparent({ ...parent, spanId }),
+        headers: headersOf(writeTraceparent({ ...parent, spanId }), tracestate),
         end(status) {
           if (!parent.isSampled) return;
           tracer.record({

@@ -174,6 +174,20 @@ describe('claiming many', () => {
     ]);
   });
 
+  test('does not get again what it has, when a look at the store comes after the grant', async () => {
+    const world = new World({ one: [step('a')] });
+    await world.start('one');
+    const late = await world.store.pending(['shared'], 1);
+    expect(await world.claim('alice')).toHaveLength(1);
+    world.server.recovery.onHint(late);
+    expect(await world.claim('alice')).toEqual([]);
+    // Once the lease is over it is a candidate again, for its holder too.
+    world.clock.advance(121_000);
+    world.server.recovery.onHint(late);
+    expect(await world.claim('alice')).toMatchObject([{ row: { commandId: late[0]?.commandId, attempt: 1 } }]);
+    checkStore(world.store);
+  });
+
   test('stops waiting when its caller is gone', async () => {
     const world = new World({ one: [step('a')] });
     const caller = new AbortController();
@@ -324,6 +338,37 @@ describe('an exchange', () => {
     ]);
   });
 
+  test('that waits elsewhere ends at once when the run is cancelled, and within the check when no hint comes', async () => {
+    const world = new World({ one: [step('a')] });
+    const other = world.another();
+    await world.start('one');
+    const [command] = await world.claim('alice', {}, other);
+    if (command === undefined) throw new Error('nothing was granted');
+    const holding = [{ commandId: command.row.commandId, attempt: 1 }];
+    const exchange = other.commands.exchange({
+      ...{ workerId: 'alice', instance: null, status: 'ready', holding, reports: [] },
+      claim: world.claimOf('alice', { waitMs: 60_000 }),
+    });
+    await settled();
+    await world.server.executions.cancel(command.row.executionId, { reason: 'enough', cascade: true, by: 'api' });
+    expect((await exchange).stop).toEqual([{ ...holding[0], reason: 'execution_cancelled' }]);
+
+    const deaf = new World({ one: [step('a')] });
+    const third = deaf.another();
+    await deaf.start('one');
+    const [held] = await deaf.claim('alice', {}, third);
+    if (held === undefined) throw new Error('nothing was granted');
+    await third.stop();
+    const { executionId, commandId } = held.row;
+    await deaf.server.executions.cancel(executionId, { reason: 'enough', cascade: true, by: 'api' });
+    await settled();
+    expect(await third.commands.stopOrders('alice', [{ commandId, attempt: 1 }])).toEqual([]);
+    deaf.clock.advance(2_500);
+    expect(await third.commands.stopOrders('alice', [{ commandId, attempt: 1 }])).toEqual([
+      { commandId, attempt: 1, reason: 'execution_cancelled' },
+    ]);
+  });
+
   test('refreshes what is still held, so that it is not taken away', async () => {
     const world = new World({ one: [step('a')] });
     const { executionId } = await world.start('one');
@@ -354,6 +399,10 @@ describe('the board', () => {
     pool: 'shared',
     priority: 0,
     toolKind: 'noop',
+    stepName: 'a',
+    attempt: 0,
+    republishCount: 0,
+    trace: null,
     ...change,
   });
   const claimant = (change: Partial<Claimant> = {}): Claimant => ({
@@ -410,6 +459,18 @@ describe('the board', () => {
     expect(board.takeWaiter(hint(1))).toBeNull();
     expect([...board.waitedPools()].sort()).toEqual(['gpu', 'shared']);
     expect(board.waiters).toBe(4);
+  });
+
+  test('forgets the names of pools and priorities that nothing is left of', () => {
+    const board = new CommandBoard();
+    for (let id = 1; id <= 1_000; id += 1) board.post(hint(id, { pool: `p${id}`, priority: id % 9 }));
+    board.post(hint(2_000, { pool: 'p1', priority: 99 }));
+    expect(board.pools).toBe(1_000);
+    expect(taken(board, claimant({ pools: ['p1', 'p2'], max: 9, room: 9 }))).toEqual([2_000, 2, 1]);
+    for (let id = 3; id <= 1_000; id += 1) board.drop(hint(id, { pool: `p${id}` }));
+    expect([board.size, board.pools]).toEqual([0, 0]);
+    board.post(hint(1));
+    expect(taken(board, claimant())).toEqual([1]);
   });
 
   test('leaves what a claimant cannot run', () => {

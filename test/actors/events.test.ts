@@ -128,6 +128,38 @@ describe('a single event', () => {
     await expect(say('note.taken', { commandId: null })).rejects.toMatchObject({ code: 'validation_error' });
   });
 
+  test('of a type that is not known has no value under the names of secrets', async () => {
+    const payload = {
+      note: 'n',
+      Authorization: 'Bearer canary',
+      nested: [{ api_key: 'canary', deep: { PASSWORD: { of: 'canary' }, token: null, tokens: 7 } }],
+      result: { cookie: 'canary', kept: 1 },
+      error: { message: 'm', client_secret: 'canary' },
+    };
+    await say('note.taken', { payload, meta: { refresh_token: 'canary', kept: true } });
+    const row = world.store.log(id).at(-1);
+    expect(JSON.stringify(row)).not.toContain('canary');
+    expect(row).toMatchObject({
+      type: 'note.taken',
+      context: {
+        note: 'n',
+        Authorization: '***',
+        nested: [{ api_key: '***', deep: { PASSWORD: '***', token: null, tokens: 7 } }],
+      },
+      result: { context: { data: { cookie: '***', kept: 1 } } },
+      meta: { refresh_token: '***', kept: true },
+    });
+    await say('call.done', { payload: { result: { token: 'a value like any other' } } });
+    expect(world.store.log(id).at(-1)).toMatchObject({
+      result: { context: { data: { token: 'a value like any other' } } },
+    });
+  });
+
+  test('may be of a type that objects inherit', async () => {
+    await say('constructor', { payload: { a: 1 } });
+    expect(world.store.log(id).at(-1)).toMatchObject({ type: 'constructor', status: 'completed', context: { a: 1 } });
+  });
+
   test('for an unknown run or command is refused', async () => {
     await expect(
       world.server.executions.recordEvent(world.eventOf(5, 'note.taken', { step: 'a' })),

@@ -56,6 +56,7 @@ function looking(records: readonly KeychainLogRow[] = []): Looking {
     keychain: {
       log: async ({ name }) => records.filter((row) => name !== null && row.cacheKey.startsWith(`${name}:`)),
     },
+    batches: { find: (requestId) => world.store.batches.find([requestId]).then(([row]) => row ?? null) },
     plan: (catalogId) => world.server.supervisor.plan(catalogId),
     limits: LIMITS,
     clock: world.clock,

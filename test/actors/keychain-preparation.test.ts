@@ -1,6 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { OPEN_CALLER } from '../../actors/audit.ts';
-import { createKeychainPreparation, type KeychainSources, SourceError } from '../../actors/keychain-preparation.ts';
+import {
+  createKeychainPreparation,
+  type KeychainSources,
+  type ManagedSecret,
+  SourceError,
+} from '../../actors/keychain-preparation.ts';
 import { createKeychainService } from '../../actors/keychain-service.ts';
 import { createMemoryKeychain } from '../../actors/memory/memory-keychain.ts';
 import { createSeededIds } from '../../actors/memory/seeded-ids.ts';
@@ -15,11 +20,13 @@ import { plainVault } from './plain-vault.ts';
 interface Options {
   readonly answer?: (request: TokenRequest) => Promise<{ status: number; body: JsonMap | undefined }>;
   readonly secrets?: Readonly<Record<string, string>>;
+  readonly managed?: KeychainSources['managed'];
 }
 
 function world({
   answer = async () => ({ status: 200, body: { access_token: 'canary-token' } }),
   secrets = {},
+  managed = () => Promise.reject(new SourceError('no secret manager is expected here')),
 }: Options = {}) {
   const clock = createStepClock();
   const store = createMemoryKeychain({ clock, hasCatalogEntry: () => true, execution: async () => null });
@@ -36,10 +43,15 @@ function world({
     refreshSeconds: 300,
   });
   const sent: TokenRequest[] = [];
+  const asked: ManagedSecret[] = [];
   const sources: KeychainSources = {
     request: (request) => {
       sent.push(request);
       return answer(request);
+    },
+    managed: (request, signal) => {
+      asked.push(request);
+      return managed(request, signal);
     },
     secret: (variable) => secrets[variable],
     credential: async (name) =>
@@ -69,7 +81,7 @@ function world({
     const executionId = scope === 'local' ? 41007 : null;
     return keychain.read({ catalogId: 2003, name, scope, executionId, claimRenewal: false, workerId: null });
   };
-  return { clock, store, keychain, preparation, prepare, reading, sent, lines };
+  return { clock, store, keychain, preparation, prepare, reading, sent, asked, lines };
 }
 
 const entry = (more: JsonMap): JsonMap => ({
@@ -158,9 +170,27 @@ describe('a start', () => {
     ],
     [
       'a foreign provider',
-      { kind: 'secret_manager', provider: 'aws', map: {} },
+      { kind: 'secret_manager', provider: 'vault', map: {} },
       undefined,
-      "secret provider 'aws' is not available in this build",
+      "secret provider 'vault' is not available in this build",
+    ],
+    [
+      'a secret manager that refuses',
+      { kind: 'secret_manager', provider: 'aws', map: { a: 'x' } },
+      undefined,
+      'no secret manager is expected here',
+    ],
+    [
+      'an unknown credential of a secret manager',
+      { kind: 'secret_manager', provider: 'gcp', auth: 'nobody', map: { a: 'x' } },
+      undefined,
+      "Credential 'nobody' not found",
+    ],
+    [
+      'a credential of a secret manager without a type',
+      { kind: 'secret_manager', provider: 'gcp', auth: { token: 'canary' }, map: { a: 'x' } },
+      undefined,
+      "an inline 'auth' needs a type",
     ],
     ['an unknown credential', { kind: 'credential', credential: 'nobody' }, undefined, "Credential 'nobody' not found"],
     [
@@ -195,6 +225,30 @@ describe('a start', () => {
     const { prepare, reading } = world({ secrets: { SVC_SECRET_DB_PASSWORD: 'pw', SVC_SECRET_CONF: '{"a":1}' } });
     await prepare([entry({ kind: 'secret_manager', provider: 'env', map: { pw: 'db/password', conf: 'conf' } })]);
     expect(await reading('k')).toMatchObject({ data: { pw: 'pw', conf: { a: 1 } } });
+  });
+
+  it.each<[string, unknown, ManagedSecret['auth']]>([
+    [
+      'by name',
+      'client',
+      { name: 'client', type: 'oauth2', data: { client_id: 'me', client_secret: 'canary-client' } },
+    ],
+    [
+      'as a map with a name',
+      { credential: 'client' },
+      { name: 'client', type: 'oauth2', data: { client_id: 'me', client_secret: 'canary-client' } },
+    ],
+    ['inline', { type: 'bearer', token: '{{ workload.t }}' }, { name: null, type: 'bearer', data: { token: 'tt' } }],
+    ['as none', { type: 'none' }, null],
+    ['not at all', null, null],
+  ])('asks a secret manager for each field with a credential %s', async (_how, auth, resolved) => {
+    const { prepare, reading, asked } = world({ managed: async ({ path }) => `{"from":"${path}"}` });
+    const map = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}`, `shop/{{ env }}/${index}`]));
+    const workload = { env: 'prod', t: 'tt' };
+    await prepare([entry({ kind: 'secret_manager', provider: 'GCP', auth: auth as never, map })], { workload });
+    expect(asked).toHaveLength(20);
+    expect(asked[7]).toEqual({ provider: 'gcp', path: 'shop/prod/7', auth: resolved, workload });
+    expect(await reading('k')).toMatchObject({ data: { f0: { from: 'shop/prod/0' }, f19: { from: 'shop/prod/19' } } });
   });
 
   test('that does not happen after all takes its own entries back', async () => {

@@ -3,7 +3,17 @@ import type { CommandHint } from '../../actors/ports.ts';
 import { UnnamedGrants } from '../../actors/unnamed-grants.ts';
 import { command, held as heldBy } from '../conformance/rows.ts';
 
-const hint: CommandHint = { executionId: 1, commandId: 11, pool: 'shared', priority: 0, toolKind: 'noop' };
+const hint: CommandHint = {
+  executionId: 1,
+  commandId: 11,
+  pool: 'shared',
+  priority: 0,
+  toolKind: 'noop',
+  stepName: 'a',
+  attempt: 0,
+  republishCount: 0,
+  trace: null,
+};
 const granted = (commandId: number) => command(1, 900, commandId, heldBy('anna'));
 
 function grantsOf(held: readonly CommandHint[] = []) {

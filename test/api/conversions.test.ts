@@ -193,7 +193,7 @@ test('judging a text tells problems as sentences and in full', async () => {
   const found = {
     severity: 'error',
     code: 'tool_missing',
-    message: "Missing 'tool' field",
+    message: "Step 'end': Missing 'tool' field (a tool is required) (line 31)",
     step: 'end',
     task: null,
     path: 'workflow[2]',
@@ -202,9 +202,10 @@ test('judging a text tells problems as sentences and in full', async () => {
     endLine: 31,
     endColumn: 9,
   } as const;
+  const odd = "Document: no apiVersion, read as 'v2' (line 1)";
   const validate = async () => ({
     valid: false,
-    diagnostics: [found, { ...found, severity: 'warning' as const, step: null }],
+    diagnostics: [found, { ...found, severity: 'warning' as const, code: 'api_version', message: odd, step: null }],
     path: null,
     kind: null,
   });
@@ -214,8 +215,8 @@ test('judging a text tells problems as sentences and in full', async () => {
     '/api/catalog/playbooks/validate',
     { payload: { content: 'x' } },
   );
-  expect(json.errors).toEqual(["Step 'end': Missing 'tool' field (line 31)"]);
-  expect(json.warnings).toEqual(["Missing 'tool' field (line 31)"]);
+  expect(json.errors).toEqual(["Step 'end': Missing 'tool' field (a tool is required) (line 31)"]);
+  expect(json.warnings).toEqual([odd]);
   expect(json.diagnostics[0]).toMatchObject({ code: 'tool_missing', end_line: 31, end_column: 9 });
 });
 

@@ -7,12 +7,13 @@ import { simulatedToWire } from '../../src/simulate/answer.ts';
 import { simulate } from '../../src/simulate/simulator.ts';
 import { documentOf, step } from '../support/playbooks.ts';
 import { fakeServices } from './fake-services.ts';
-import { ask, hostOptions, testHost } from './test-host.ts';
+import { ask, CONFIG, hostOptions, testHost } from './test-host.ts';
 
 const PARAMS: Readonly<Record<string, string>> = {
   execution_id: '41007',
   command_id: '41012',
   request_id: '41100',
+  schedule_id: '801',
   identifier: 'pg_auth',
   kind: 'playbook',
   catalog_id: '2003',
@@ -28,6 +29,8 @@ const QUERIES: Readonly<Record<string, string>> = {
   '/api/result/resolve': '?ref=callboard://execution/41007/result/export/41230',
 };
 const BODIES: Readonly<Record<string, object>> = {
+  '/api/context/render': { execution_id: 41007, template: '{{ workload.who }}' },
+  '/api/admin/tokens': { name: 'ci', role: 'operator' },
   '/api/catalog/register': { content: 'kind: Playbook' },
   '/api/catalog/playbook': { content: 'kind: Playbook' },
   '/api/catalog/playbook/content': { content: 'kind: Playbook' },
@@ -56,6 +59,10 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/postgres/execute': { query: 'select 1' },
   '/api/admin/keys/retire': { kid: 'k1' },
   '/api/mcp/playbook/{path…}/jsonrpc': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  '/api/schedules': { name: 'nightly', path: 'demo/greet', cron: '0 3 * * *', version: 2, catch_up: 'last' },
+  '/api/schedules/{schedule_id}': { interval_seconds: 90, enabled: false },
+  '/api/catalog/playbooks/explain/ai': { path: 'demo/greet' },
+  '/api/catalog/playbooks/generate/ai': { prompt: 'load a CSV file into PostgreSQL' },
   '/mcp': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 };
 
@@ -101,7 +108,7 @@ function strict(schema: v.GenericSchema): v.GenericSchema {
 test.each(answering.map((row) => [`${row.method} ${row.path}`, row] as const))(
   '%s answers with exactly the documented fields',
   async (_name, row) => {
-    const { app } = testHost(fakeServices({ simulation }));
+    const { app } = testHost(fakeServices({ simulation }), { config: { ...CONFIG, aiPlaybook: 'ai/helper' } });
     const body = row.method === 'GET' ? {} : { payload: BODIES[row.path] ?? {} };
     const answer = await ask(app, row.method, urlOf(row), body);
     expect(answer.status, answer.text).toBe(row.status ?? 200);

@@ -4,7 +4,7 @@ import { Overlay } from '../../machines/execution/overlay.ts';
 import { newRun } from '../../machines/execution/run.ts';
 import { stepGraphOf } from '../../machines/playbook/step-graph.ts';
 import { playbookOf, step } from '../support/playbooks.ts';
-import { commandRow, executionRow } from './fake-services.ts';
+import { batchRow, commandRow, executionRow } from './fake-services.ts';
 
 const VIEW: ChartView = {
   machine: 'execution',
@@ -36,6 +36,12 @@ export function fakeInspection(changes: Partial<InspectionService> = {}): Inspec
       status: 'completed',
     }),
     command: async () => ({ ...VIEW, machine: 'command', value: 'CLAIMED', row: commandRow(), at: 4 }),
+    batch: async (requestId) => ({
+      ...VIEW,
+      machine: 'batch',
+      value: 'accepted',
+      row: { ...batchRow(), requestId },
+    }),
     entry: async () => ({ ...VIEW, machine: 'keychain', value: 'live', at: 1 }),
     trial: async () => ({ view: VIEW, changed: true, recorded: [], decisions: [] }),
     drawn: async () => {

@@ -6,11 +6,13 @@ import type {
   ExecutionInsight,
   GrantedCommand,
   Registration,
+  Schedule,
   Services,
   StartReceipt,
   StoredResult,
   WorkerRow,
 } from '../../actors/services.ts';
+import type { Variable } from '../../actors/variable-service.ts';
 import type { LogEvent } from '../../machines/events.ts';
 import { readCatalogDocument } from '../../machines/playbook/catalog-document.ts';
 import { playbookOf, step } from '../support/playbooks.ts';
@@ -159,6 +161,7 @@ export function granted(change: Partial<CommandRow> = {}): GrantedCommand {
     leaseSeconds: 120,
     iterationTotal: null,
     trace: null,
+    tracestate: null,
   };
 }
 
@@ -218,6 +221,38 @@ export const STORED: StoredResult = {
   summary: { status: 'ok' },
   createdAt: AT,
   expiresAt: null,
+};
+
+export const VARIABLE: Variable = {
+  name: 'page',
+  value: 3,
+  type: 'user_defined',
+  sourceStep: 'fetch',
+  createdAt: AT,
+  accessedAt: AT,
+  accessCount: 1,
+};
+
+export const SCHEDULE: Schedule = {
+  scheduleId: 801,
+  name: 'nightly',
+  path: 'demo/greet',
+  version: null,
+  resourceKind: 'playbook',
+  cron: '0 3 * * *',
+  intervalSeconds: null,
+  runAt: null,
+  timezone: 'UTC',
+  workload: {},
+  enabled: true,
+  overlap: 'allow',
+  catchUp: 'none',
+  nextRunAt: AT,
+  lastRunAt: null,
+  lastExecutionId: null,
+  lastStatus: null,
+  createdAt: AT,
+  updatedAt: AT,
 };
 
 export const INSIGHT: ExecutionInsight = {
@@ -318,6 +353,7 @@ export function fakeServices(changes: Changes = {}): Services {
       get: async () => catalogEntry(),
       byId: async () => catalogEntry(),
       list: async () => [catalogEntry()],
+      count: async () => 1,
       versions: async () => [{ entry: catalogEntry(), sha256: '9f', executions: 12 }],
       archive: async () => ({ path: 'demo/greet', archived: [2003] }),
       update: async () => catalogEntry(),
@@ -326,6 +362,7 @@ export function fakeServices(changes: Changes = {}): Services {
       read: async (content, resourceType) => readCatalogDocument(content, { path: null, resourceType }),
       executable: () => Promise.reject(new Error('the routes never ask this')),
       playbook: async () => ({ entry: catalogEntry(), playbook: playbookOf([step('start')]) }),
+      accessRules: async () => ({}),
       ...changes.catalog,
     },
     credentials: {
@@ -400,6 +437,19 @@ export function fakeServices(changes: Changes = {}): Services {
       revoke: async () => 1,
       ...changes.sessions,
     },
+    tokens: {
+      list: async () => [],
+      create: async ({ name, role, expiresAt }) => ({
+        token: `cb_${role}_${'t'.repeat(43)}`,
+        row: { name, role, createdAt: AT, expiresAt, lastUsedAt: null, revokedAt: null },
+      }),
+      revoke: async () => true,
+      find: async () => null,
+      ...changes.tokens,
+    },
+    identities: { identify: async () => null, onRevoked: () => () => {}, ...changes.identities },
+    executionAccess: { check: async () => {}, ...changes.executionAccess },
+    denials: { note: () => {}, ...changes.denials },
     explanations: {
       of: async (executionId) => ({ executionId, status: 'completed', sentence: '', stuck: false, waitingOn: [] }),
       ...changes.explanations,
@@ -424,6 +474,32 @@ export function fakeServices(changes: Changes = {}): Services {
       ...changes.toolServers,
     },
     simulation: { simulate: async () => '{}', ...changes.simulation },
+    context: { render: async ({ template }) => ({ rendered: template, names: ['workload'] }), ...changes.context },
+    variables: {
+      list: async () => [VARIABLE],
+      read: async () => VARIABLE,
+      put: async (_executionId, drafts) => drafts.map((draft) => draft.name),
+      remove: async () => true,
+      clear: async () => 2,
+      ...changes.variables,
+    },
+    testSuites: {
+      find: async () => null,
+      save: async (suite) => ({ ...suite, updatedAt: AT }),
+      remove: async () => false,
+      ...changes.testSuites,
+    },
+    schedules: {
+      list: async () => [SCHEDULE],
+      get: async () => SCHEDULE,
+      create: async (draft) => ({ ...SCHEDULE, ...draft }),
+      update: async (_id, change) => ({ ...SCHEDULE, ...change }),
+      remove: async () => SCHEDULE,
+      trigger: async () => RECEIPT,
+      preview: async (_id, count) => Array.from({ length: count }, () => AT),
+      ...changes.schedules,
+    },
+    schema: { init: async () => ({ version: 12, applied: [] }), ...changes.schema },
     reads: {
       execution: async () => executionRow(),
       executions: async () => ({ rows: [executionRow()], total: 1, totalIsExact: true }),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EventPageRequest, ExecutionListRequest } from '../../actors/services.ts';
-import { executionRow, fakeServices, logEvent } from './fake-services.ts';
+import { catalogEntry, executionRow, fakeServices, logEvent } from './fake-services.ts';
 import { ask, testHost } from './test-host.ts';
 
 function listing(total: number, totalIsExact = true) {
@@ -217,4 +217,26 @@ test('a full page of playbooks names the next one', async () => {
   const { app } = testHost();
   const { headers } = await ask(app, 'GET', '/api/catalog/playbooks?limit=1&q=demo');
   expect(headers['link']).toBe('</api/catalog/playbooks?limit=1&q=demo&after_path=demo%2Fgreet>; rel="next"');
+});
+
+test('playbooks are a bare list with the total of all pages', async () => {
+  const entries = ['a', 'b'].map((path) => catalogEntry({ path }));
+  const { app } = testHost(fakeServices({ catalog: { list: async () => entries, count: async () => 7 } }));
+  const answer = await ask(app, 'GET', '/api/catalog/playbooks?limit=2');
+  expect(answer.json).toHaveLength(2);
+  expect(answer.headers['x-total-count']).toBe('7');
+  expect(answer.headers['link']).toBe('</api/catalog/playbooks?limit=2&after_path=b>; rel="next"');
+});
+
+test('what is wrong with a text is said once, with its place', async () => {
+  const message = "Step 'start': Missing 'tool' field (a tool is required) (line 5)";
+  const at = { step: 'start', task: null, path: 'workflow[0]', line: 5, column: 4, endLine: 5, endColumn: 8 };
+  const diagnostics = [
+    { severity: 'error', code: 'tool_missing', message, ...at },
+    { severity: 'warning', code: 'api_version', message: 'Document: odd (line 1)', ...at },
+  ] as const;
+  const validate = async () => ({ valid: false, diagnostics, path: 'a', kind: 'playbook' });
+  const { app } = testHost(fakeServices({ catalog: { validate } }));
+  const { json } = await ask(app, 'POST', '/api/catalog/playbooks/validate', { payload: { content: 'x' } });
+  expect([json.errors, json.warnings]).toEqual([[message], ['Document: odd (line 1)']]);
 });

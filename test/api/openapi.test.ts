@@ -29,13 +29,13 @@ test('the document is OpenAPI 3.1 of this version', () => {
   expect(document.info).toMatchObject({ title: 'Callboard', version: '1.0.0' });
 });
 
-test('operations are the rows of the table, and nothing else', () => {
+test('HT-12 operations are the rows of the table, and nothing else', () => {
   expect(operations.map(([name]) => name).sort()).toEqual(
     rows.map((row) => `${row.method} ${pathOf(row.path)}`).sort(),
   );
 });
 
-test('every row is served, and the server serves nothing but rows', async () => {
+test('HT-12 every row is served, and the server serves nothing but rows', async () => {
   await app.ready();
   for (const row of routes) {
     expect(app.hasRoute({ method: row.method, url: urlOf(row.path) }), `${row.method} ${row.path}`).toBe(true);
@@ -50,7 +50,7 @@ test('every row is served, and the server serves nothing but rows', async () => 
   );
 });
 
-test.each(operations)('%s tells its level, roles, parameters and codes', (name, operation) => {
+test.each(operations)('HT-12 %s tells its level, roles, parameters and codes', (name, operation) => {
   expect(['seed', 'client', 'plus']).toContain(operation['x-level']);
   expect(operation['x-role'].length).toBeGreaterThan(0);
   const inPath = [...name.matchAll(/\{(\w+)\}/g)].map((found) => found[1]);

@@ -50,13 +50,13 @@ describe('ids', () => {
     ['1.0'],
     ['41007.0'],
     ['41e3'],
-  ])('%s in a body is 422 invalid_id', async (bad) => {
+  ])('IN-07 %s in a body is 422 invalid_id', async (bad) => {
     const answer = await ask(app, 'POST', '/api/events', raw(`{"execution_id": ${bad}, "event_type": "report.note"}`));
     expect([answer.status, answer.json.code]).toEqual([422, 'invalid_id']);
     expect(answer.json.detail).toContain('body.execution_id');
   });
 
-  test('null is no id where one is required', async () => {
+  test('IN-07 null is no id where one is required', async () => {
     const answer = await post('/api/events', { execution_id: null, event_type: 'report.note' });
     expect(answer.status).toBe(422);
   });
@@ -113,21 +113,21 @@ describe('bodies', () => {
     ['__proto__', '{"data":{"deep":[{"__proto__":{}}]}}', 'body.data.deep[0].__proto__'],
     ['__proto__ with escapes', '{"data":{"\\u005f_proto__":{}}}', 'body.data.__proto__'],
     ['a number that is not finite', '{"data":{"k":1e999}}', 'body.data.k'],
-  ])('%s is 422 with its place', async (_name, text, place) => {
+  ])('IN-01 %s is 422 with its place', async (_name, text, place) => {
     const answer = await cleanup(text);
     expect(answer.status).toBe(422);
     expect(answer.json.detail).toContain(place);
     expect(Object.hasOwn(Object.prototype, 'x')).toBe(false);
   });
 
-  test('64 levels are taken and 65 are not, and depth alone cannot keep the process busy', async () => {
+  test('IN-04 64 levels are taken and 65 are not, and depth alone cannot keep the process busy', async () => {
     const nested = (depth: number) => `{"older_than_minutes":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
     expect((await cleanup(nested(64))).status).toBe(200);
     expect((await cleanup(nested(65))).status).toBe(422);
     expect((await cleanup(nested(100_000))).status).toBe(422);
   });
 
-  test('bytes that are not UTF-8 are 422', async () => {
+  test('IN-03 bytes that are not UTF-8 are 422', async () => {
     const answer = await cleanup(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]));
     expect([answer.status, answer.json.code]).toEqual([422, 'invalid_json']);
   });
@@ -152,7 +152,7 @@ describe('bodies', () => {
     expect((await cleanup('{"dry_run":true}', 'application/json; charset=utf-8')).status).toBe(200);
   });
 
-  test('a body of 10 MiB and a byte is 413, and credentials take 256 KiB', async () => {
+  test('HT-02 a body of 10 MiB and a byte is 413, and credentials take 256 KiB', async () => {
     const big = await cleanup(`{"x":"${'x'.repeat(10_485_760 - 7)}"}`);
     expect([big.status, big.json.code]).toEqual([413, 'payload_too_large']);
     const blob = await post('/api/credentials', { name: 'a', data: { blob: 'x'.repeat(300_000) } });
@@ -360,7 +360,7 @@ describe('what services refuse', () => {
     expect(answer.json).toMatchObject({ code, detail: { code } });
   });
 
-  test('a bug is 500 without a word about itself, and is logged', async () => {
+  test('HT-08 a bug is 500 without a word about itself, and is logged', async () => {
     const bug = new Error('select secret from table');
     const host = testHost(fakeServices({ commands: { get: async () => Promise.reject(bug) } }));
     const answer = await ask(host.app, 'GET', '/api/commands/1', { headers: { 'x-request-id': 'r-12345678' } });
@@ -374,8 +374,15 @@ describe('what services refuse', () => {
     ]);
   });
 
-  test('a thrown text is a bug too', async () => {
+  test('HT-08 a thrown text is a bug too', async () => {
     const host = testHost(fakeServices({ commands: { get: async () => Promise.reject('oops') } }));
     expect((await ask(host.app, 'GET', '/api/commands/1')).status).toBe(500);
   });
+});
+
+test('1.0 is no integer, and nothing else is wrong with it', async () => {
+  const { app } = testHost();
+  const body = raw('{"older_than_minutes":1.0}');
+  const { json } = await ask(app, 'POST', '/api/executions/cleanup', body);
+  expect(json.errors).toEqual(['body.older_than_minutes: must be an integer']);
 });

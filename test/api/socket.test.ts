@@ -46,12 +46,18 @@ describe('raw requests', () => {
     '/api/catalog/playbook/..',
     '/..%2f',
     '/api\\health',
-  ])('the path %s is 404', async (path) => {
+  ])('HT-04 the path %s is 404', async (path) => {
     const { port } = await listen();
     expect(await exchange(port, request(`GET ${path}`))).toMatch(/^HTTP\/1\.1 404 [\s\S]*"code":"not_found"/);
   });
 
-  test('naming the whole address leads around neither the internal token nor the path check', async () => {
+  test('a request without a host is refused in the form of all refusals', async () => {
+    const { port } = await listen();
+    const answer = await exchange(port, 'GET /health HTTP/1.1\r\nConnection: close\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 421 [\s\S]*"detail":"The request names no host","code":"misdirected_host"/);
+  });
+
+  test('HT-04 naming the whole address leads around neither the internal token nor the path check', async () => {
     const { port } = await listen(fakeServices(), { config: { ...CONFIG, internalToken: 'inside' } });
     const status = async (path: string) => (await exchange(port, request(`GET ${path}`))).split(' ')[1];
     expect(await status('/api/admin/overview')).toBe('401');
@@ -84,13 +90,13 @@ describe('raw requests', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":"payload_too_large"/);
   });
 
-  test('headers have 10 s and a request has 30 s to arrive', async () => {
+  test('HT-01 headers have 10 s and a request has 30 s to arrive', async () => {
     const { app } = await listen();
     expect(app.server.headersTimeout).toBe(10_000);
     expect(app.server.requestTimeout).toBe(30_000);
   });
 
-  test('a body that drips is 408 and the connection is closed', async () => {
+  test('HT-01 a body that drips is 408 and the connection is closed', async () => {
     const { port } = await listen(fakeServices(), { config: { ...CONFIG, requestTimeoutSeconds: 1 } });
     const socket = connect(port, '127.0.0.1');
     socket.write(
@@ -239,7 +245,9 @@ describe('the stream of an execution', () => {
     const { port } = await listen(log.services);
     log.end();
     const later = await open(port, '', { 'last-event-id': '2' });
-    expect(idsIn(await later.until(/^never$/m))).toEqual([3, 4]);
+    const told = await later.until(/^never$/m);
+    expect(idsIn(told)).toEqual([3, 4]);
+    expect(kindsIn(told)).toEqual(['status', 'event', 'event', 'end']);
     const none = await open(port, '?events=none');
     expect(kindsIn(await none.until(/^never$/m))).toEqual(['status', 'end']);
   });

@@ -12,12 +12,17 @@ export const CONFIG: HostConfig = {
   corsAllowedOrigins: ['loopback'],
   bodyLimitBytes: 10_485_760,
   requestTimeoutSeconds: 30,
+  trustProxy: [],
   docsEnabled: true,
   claimRetryAfterSeconds: 2,
   runtimeOfflineSeconds: 60,
   workerHeartbeatStaleSeconds: 30,
+  authMode: 'open',
+  rateLimitPerSecond: 0,
+  rateLimitBurst: 100,
   internalToken: null,
   mcpExpose: 'marked',
+  aiPlaybook: null,
   mcpCallTimeoutSeconds: 90,
 };
 
@@ -50,6 +55,7 @@ export function hostOptions(
     metrics: createMeter(),
     clock: { now: () => NOW_MS },
     lifecycle: {
+      ready: () => true,
       draining: () => false,
       stopping: stop.signal,
       parts: () => ({ bus: 'ok', jobs: 'ok' }),

@@ -32,7 +32,7 @@ describe('paths', () => {
     '/api/credentials/a%00',
     '/api/credentials/a%5cb',
     '/api/credentials/%zz',
-  ])('%s is 404', async (url) => {
+  ])('HT-04 %s is 404', async (url) => {
     const answer = await get(url);
     expect([answer.status, answer.json?.code]).toEqual([404, 'not_found']);
   });
@@ -51,7 +51,7 @@ describe('paths', () => {
     ['GET', '/api/worker/pool/deregister', ['POST', 'DELETE']],
     ['POST', '/api/catalog/a/b/versions', ['GET', 'HEAD']],
     ['OPTIONS', '/api/health', ['GET', 'HEAD']],
-  ])('%s %s is 405 with Allow', async (method, url, allowed) => {
+  ])('HT-06 %s %s is 405 with Allow', async (method, url, allowed) => {
     const answer = await ask(app, method, url, method === 'GET' ? {} : { payload: {} });
     expect([answer.status, answer.json.code]).toEqual([405, 'method_not_allowed']);
     expect(answer.headers['allow']?.split(', ')).toEqual(allowed);
@@ -68,7 +68,7 @@ describe('paths', () => {
     '/openapi.json',
     '/api/executions/41007/stream',
     '/metrics',
-  ])('HEAD %s answers like GET, without a body', async (url) => {
+  ])('HT-06 HEAD %s answers like GET, without a body', async (url) => {
     const head = await ask(app, 'HEAD', url);
     expect([head.status, head.text]).toEqual([200, '']);
     if (url.endsWith('/stream')) return;
@@ -212,6 +212,7 @@ describe('health', () => {
     const sick = await ask(testHost(down).app, 'GET', '/api/health');
     expect([sick.status, sick.json.status, sick.json.database]).toEqual([503, 'degraded', 'down']);
     const lifecycle: Lifecycle = {
+      ready: () => true,
       draining: () => true,
       stopping: new AbortController().signal,
       parts: () => ({ bus: 'degraded', jobs: 'ok' }),
@@ -219,6 +220,9 @@ describe('health', () => {
     };
     const draining = await ask(testHost(fakeServices(), { lifecycle }).app, 'GET', '/api/health');
     expect([draining.status, draining.json.status, draining.json.bus]).toEqual([503, 'draining', 'degraded']);
+    const early = { ...lifecycle, draining: () => false, ready: () => false };
+    const starting = await ask(testHost(fakeServices(), { lifecycle: early }).app, 'GET', '/api/health');
+    expect([starting.status, starting.json.status, starting.json.database]).toEqual([503, 'degraded', 'ok']);
   });
 
   test('the batch metrics are there before any batch, and requests are counted by route', async () => {

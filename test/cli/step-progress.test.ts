@@ -94,6 +94,9 @@ describe('the lines', () => {
     [84.4, '84ms'],
     [1234, '1.2s'],
     [125_000, '2m 5s'],
+    [3_599_600, '1h 0m'],
+    [12_000_000, '3h 20m'],
+    [2_606_400_000, '30d 4h'],
   ])('%d ms reads %s', (ms, text) => {
     expect(durationText(ms)).toBe(text);
   });

@@ -3,7 +3,15 @@
  * on the first holds for the second.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DuplicateKeyError, type EventRow, StaleError, type Store, UnavailableError } from '../../actors/ports.ts';
+import { hintOf } from '../../actors/command-hint.ts';
+import {
+  type CommandRow,
+  DuplicateKeyError,
+  type EventRow,
+  StaleError,
+  type Store,
+  UnavailableError,
+} from '../../actors/ports.ts';
 import { change, command, event, execution, flush, head, held, result, START } from './rows.ts';
 
 export interface StoreHarness {
@@ -394,6 +402,31 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         ]);
       });
 
+      test('give the closing row of an iteration that has no call, and none of one that is parked', async () => {
+        const id = await newExecution();
+        const rows: CommandRow[] = [];
+        for (const iterationIndex of [0, 1, 2, 3]) {
+          const key = { iterationIndex, stepName: 'loop', commandKey: `loop@1#${iterationIndex}` };
+          rows.push(await newCommand(id, { eventId: harness.nextId(), ...key }));
+        }
+        const said = (index: number, eventId: number, type: string, more = {}) =>
+          event(id, catalogId, eventId, { type, commandId: rows[index]?.commandId ?? 0, ...more });
+        await store.commit(
+          flush({
+            events: [
+              said(0, 10, 'command.completed', { context: { pending_callback: true, child_execution_id: 7 } }),
+              said(1, 11, 'command.completed'),
+              said(1, 12, 'call.done', { meta: { late: true } }),
+              said(2, 13, 'command.failed'),
+              said(3, 14, 'call.error'),
+              said(3, 15, 'command.failed'),
+            ],
+          }),
+        );
+        const closing = await store.iterations(id, 'loop', 1);
+        expect(closing.map((one) => one.eventId)).toEqual([11, 13, 14]);
+      });
+
       test('find the payload of a reference, and nothing for what is no reference', async () => {
         const id = await newExecution();
         const rows = [
@@ -434,13 +467,20 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         const id = await newExecution();
         const pool = `pool-${id}`;
         const a = await newCommand(id, { pool });
-        const b = await newCommand(id, { pool, priority: 5 });
+        const b = await newCommand(id, { pool, priority: 5, republishCount: 2, meta: { trace: '00-ab-cd-01' } });
         const c = await newCommand(id, { pool: `${pool}-2` });
         await newCommand(id, { pool, ...held('w') });
         await newCommand(id, { pool: `${pool}-3` });
         const found = await store.pending([pool, `${pool}-2`, pool], 10);
         expect(found.map((hint) => hint.commandId)).toEqual([b.commandId, a.commandId, c.commandId]);
-        expect(found[0]).toEqual({ executionId: id, commandId: b.commandId, pool, priority: 5, toolKind: 'http' });
+        expect(found[0]).toEqual(hintOf(b));
+        expect(found[0]).toMatchObject({
+          executionId: id,
+          commandId: b.commandId,
+          pool,
+          priority: 5,
+          toolKind: 'http',
+        });
         expect(await store.pending([pool, `${pool}-2`], 1)).toHaveLength(1);
         expect(await store.pending([], 5)).toEqual([]);
       });
@@ -536,7 +576,83 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
       });
     });
 
+    describe('reads of claims', () => {
+      test('leave a parked command alone: its moment belongs to what it waits for', async () => {
+        const parked = { ...held('w', { attempt: 2 }), status: 'RUNNING', parkedOn: 0 } as const;
+        const row = await newCommand(await newExecution(), parked);
+        const { executionId, commandId } = row;
+        expect(await store.holds([commandId])).toEqual(new Map());
+        await store.touch([{ executionId, commandId, attempt: 2, nextWakeAt: at(50_000) }]);
+        expect(await store.command(commandId)).toEqual(row);
+      });
+
+      test('give what is held with its last heartbeat, and nothing of what is not', async () => {
+        const id = await newExecution();
+        const [mine, pending] = [await newCommand(id, held('w', { attempt: 2 })), await newCommand(id)];
+        const ids = [mine.commandId, pending.commandId, harness.nextId()];
+        const before = await store.holds(ids);
+        expect([...before]).toEqual([
+          [mine.commandId, { executionId: id, attempt: 2, workerId: 'w', heartbeatAt: null }],
+        ]);
+        await store.touch([{ executionId: id, commandId: mine.commandId, attempt: 2, nextWakeAt: at(50_000) }]);
+        const after = (await store.holds(ids)).get(mine.commandId);
+        expect(after?.heartbeatAt).toBe((await store.command(mine.commandId))?.heartbeatAt);
+        expect(await store.holds([])).toEqual(new Map());
+      });
+    });
+
     describe('reads of executions', () => {
+      test('find children whose parent gave up waiting or was itself ended by a cascade, and no others', async () => {
+        const failing = await newExecution();
+        const child = async (wait: 'waits' | 'started', closing: Partial<EventRow>, parent = failing, last = 0) => {
+          const row = await newCommand(parent, { ...held('w'), status: 'RUNNING' });
+          const execution_ = await newExecution({ parentExecutionId: parent, parentCommandId: row.commandId });
+          const waits = { pending_callback: true, child_execution_id: execution_ };
+          const eventId = harness.nextId();
+          const parking = {
+            type: 'command.completed',
+            commandId: row.commandId,
+            context: wait === 'waits' ? waits : {},
+          };
+          await store.commit(
+            flush({
+              events: [
+                event(parent, catalogId, eventId, parking),
+                event(parent, catalogId, eventId + 100_000 + last, { causeId: eventId, ...closing }),
+              ],
+              commands: [
+                change(row, {
+                  status: 'CANCELLED',
+                  completedAt: START,
+                  nextWakeAt: null,
+                  latestEventId: eventId + 100_000 + last,
+                }),
+              ],
+            }),
+          );
+          return execution_;
+        };
+        const gaveUp = { type: 'ctx.updated', meta: { failures: [] } } as const;
+        const failedAt = (steps: readonly string[]) => ({
+          type: 'playbook.failed',
+          context: { error_detail: { message: 'm', failed_steps: [...steps], errors: [] } },
+        });
+        const other = async () => newExecution();
+        const found = [
+          await child('waits', gaveUp),
+          await child('waits', failedAt(['a']), await other()),
+          await child('started', { type: 'execution.cancelled', context: { cancelled_by: 'cascade' } }, await other()),
+        ];
+        await child('started', gaveUp);
+        await child('waits', failedAt([]), await other());
+        await child('waits', { type: 'execution.cancelled', context: { cancelled_by: 'api' } }, await other());
+        const owed = await store.abandoned(0, 1_000);
+        expect(owed.map((each) => each.executionId)).toEqual(found);
+        expect(owed[0]).toEqual({ executionId: found[0], parentExecutionId: failing });
+        expect(await store.abandoned(0, 1)).toHaveLength(1);
+        expect(await store.abandoned(1_000_000_000, 1_000)).toEqual([]);
+      });
+
       test('find running descendants, parents first, through ended ones', async () => {
         const root = await newExecution();
         const child = await newExecution({ parentExecutionId: root });

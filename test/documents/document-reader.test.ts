@@ -15,7 +15,7 @@ describe('the document reader', () => {
     }
   });
 
-  test('leaves the event loop free while it reads a large text', async () => {
+  test('IN-12 leaves the event loop free while it reads a large text', async () => {
     reader = createDocumentReader();
     await reader.read(playbook(900), options);
     const reading = reader.read(playbook(900), options);
@@ -32,7 +32,7 @@ describe('the document reader', () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  test('reads what grows by aliases in the thread, and refuses what grows too far', async () => {
+  test('IN-09 reads what grows by aliases in the thread, and refuses what grows too far', async () => {
     reader = createDocumentReader();
     const bomb = `a: &a [x, x, x, x, x, x, x, x, x, x]\n${'bcdefghij'
       .split('')

@@ -63,7 +63,7 @@ describe('while runs go on', { timeout: 30_000 }, () => {
   });
 
   test.each(['1e3', '0x10', '1.0', '-1', '9007199254740993', '1%00', '__proto__', 'NaN', '%20', '١٢'])(
-    'the execution id %s is refused',
+    'IN-07 the execution id %s is refused',
     async (id) => {
       const answer = await fetch(`${server.url}/api/executions/${id}`);
       expect([400, 404, 422]).toContain(answer.status);
@@ -84,14 +84,14 @@ describe('while runs go on', { timeout: 30_000 }, () => {
     ],
     ['has a number beyond doubles', '{"path": "e2e/chain-200", "priority": 1e999}'],
     ['holds half a surrogate pair', '{"path": "e2e/chain-200", "workload": {"a": "\\ud800"}}'],
-  ])('a start whose body %s is refused and starts nothing', async (_, body) => {
+  ])('IN-01 a start whose body %s is refused and starts nothing', async (_, body) => {
     const answer = await post('/api/execute', body);
     expect([400, 413, 422], answer.text).toContain(answer.status);
     expect(JSON.parse(answer.text)).toMatchObject({ code: expect.any(String), detail: expect.any(String) });
     expect(await queryRows(url, 'select from core.execution')).toHaveLength(flows.length);
   });
 
-  test('forty bodies above the limit at the same time are refused and leave no memory behind', async () => {
+  test('HT-02 forty bodies above the limit at the same time are refused and leave no memory behind', async () => {
     const before = residentMb(server.pid);
     const body = ' '.repeat(12 * 1024 * 1024);
     const answers = await Promise.all(
@@ -103,7 +103,7 @@ describe('while runs go on', { timeout: 30_000 }, () => {
     expect(residentMb(server.pid) - before).toBeLessThan(250);
   });
 
-  test('two hundred sockets that say half a sentence are closed in time, and others are served meanwhile', async () => {
+  test('HT-01 two hundred sockets that say half a sentence are closed in time, and others are served meanwhile', async () => {
     const sockets = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
         const socket = connect(server.port, '127.0.0.1');

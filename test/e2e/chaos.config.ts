@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
-    include: ['test/e2e/**/*.chaos.ts'],
+    include: ['test/**/*.chaos.ts'],
     globalSetup: ['test/support/postgres-run.ts'],
     testTimeout: 120_000,
     hookTimeout: 60_000,

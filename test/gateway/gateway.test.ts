@@ -61,7 +61,7 @@ test('the contract for GUIs forbids skipping authentication', async () => {
 });
 
 describe('CORS', () => {
-  test('a preflight of a listed origin is answered with exactly that origin, and credentials', async () => {
+  test('GW-01: a preflight of a listed origin is answered with exactly that origin, and credentials', async () => {
     const { status, headers, text } = await preflight(GUI);
     expect([status, text]).toEqual([204, '']);
     expect(headers['access-control-allow-origin']).toBe(GUI);
@@ -79,7 +79,7 @@ describe('CORS', () => {
     'https://GUI.example.com',
     'null',
     '*',
-  ])('a preflight of %s gets no allow header', async (origin) => {
+  ])('GW-01: a preflight of %s gets no allow header', async (origin) => {
     const { status, headers } = await preflight(origin);
     expect(status).toBe(204);
     expect(headers['access-control-allow-origin']).toBeUndefined();
@@ -108,7 +108,7 @@ describe('the proxy', () => {
     ]);
   });
 
-  test('says who calls, and lets nobody else say it', async () => {
+  test('GW-07: says who calls, and lets nobody else say it', async () => {
     await ask('GET', '/api/executions', {
       headers: {
         authorization: 'Bearer forged',

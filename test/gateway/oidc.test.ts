@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { readRoleMap } from '../../src/gateway/oidc/roles.ts';
 import { type RunningGateway, startGateway } from '../../src/gateway/start.ts';
 import { silentLog } from '../../src/log.ts';
 import { call, type Reply } from './call.ts';
@@ -20,7 +21,8 @@ const sessions = new Map<string, { subject: string; email: string; name: string;
 
 /** The session doors of the API, in memory. */
 function sessionDoors(url: string, method: string, body: string, token: string | undefined): object | null {
-  if (!/^\/api\/(internal|auth)\//.test(url)) return null;
+  // Not in this server: it does not tell which sessions end.
+  if (method === 'GET' || !/^\/api\/(internal|auth)\//.test(url)) return null;
   if (token !== 'Bearer inside') throw new Error('a session door was called without the internal token');
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();
   const given = JSON.parse(body);
@@ -29,6 +31,11 @@ function sessionDoors(url: string, method: string, body: string, token: string |
     if (found === undefined) return { status: 'ok', valid: false, user: null };
     const user = { user_id: found.subject, email: found.email, display_name: found.name, roles: found.roles };
     return { status: 'ok', valid: true, user, expires_at };
+  }
+  if (url === '/api/auth/check-access') {
+    const found = sessions.get(given.session_token);
+    const allowed = given.playbook_path !== 'demo/secret';
+    return { allowed, user: { user_id: found?.subject }, ...given, message: allowed ? 'Allowed' : 'Its rules say no' };
   }
   if (method === 'DELETE') return { revoked: Number(sessions.delete(given.session_token)) };
   const session_token = `session-${sessions.size}-${'x'.repeat(30)}`;
@@ -185,7 +192,7 @@ describe('a login', () => {
     [`${GUI}@evil.example/`, '/ui/'],
     [`https://x@gui.example.com/`, '/ui/'],
     [`${GUI}.evil.example/`, '/ui/'],
-  ])('that wants to return to %j goes to %s', async (wanted, to) => {
+  ])('GW-09: that wants to return to %j goes to %s', async (wanted, to) => {
     const { url, browser } = await begin(wanted);
     expect((await finish(provider.agree(url), browser)).headers.location).toBe(to);
   });
@@ -262,6 +269,7 @@ describe('a session', () => {
     [{ cookie: `${SESSION}=${'y'.repeat(43)}` }, 401, 'Invalid or expired session'],
     [{ cookie: 'callboard_session=session-0' }, 401, 'Missing authentication token'],
     [{ authorization: 'Basic x' }, 401, 'Invalid or expired session'],
+    [{ cookie: `${SESSION}=${'y'.repeat(43)}`, 'x-session-token': 'nope' }, 401, 'Invalid or expired session'],
     [{ authorization: 'Bearer inside' }, 401, 'Invalid or expired session'],
     [{ 'x-session-token': 'nope' }, 401, 'Invalid or expired session'],
   ])('%o is none', async (headers, status, detail) => {
@@ -295,6 +303,25 @@ describe('a session', () => {
     expect((await ask('POST', '/api/execute', { ...asBearer, 'x-csrf-token': token })).status).toBe(401);
   });
 
+  test('is found in a cookie, else a bearer token, else X-Session-Token; no cookie counts beside a bearer token', async () => {
+    const cookieOf = await login({ sub: 'in-cookie', groups: ['team:ops'] });
+    const bearerOf = (await login({ sub: 'in-bearer' })).split('=')[1] ?? '';
+    const headerOf = (await login({ sub: 'in-header' })).split('=')[1] ?? '';
+    const who = async (headers: Record<string, string>) => {
+      const { status, json } = await ask('GET', '/auth/me', headers);
+      return status === 200 ? json.user.user_id : status;
+    };
+    const [cookie, bearer, header] = [cookieOf, `Bearer ${bearerOf}`, headerOf];
+    expect(await who({ cookie, 'x-session-token': header })).toBe('in-cookie');
+    expect(await who({ cookie, authorization: bearer, 'x-session-token': header })).toBe('in-bearer');
+    expect(await who({ cookie, authorization: 'Bearer forged' })).toBe(401);
+    expect(await who({ cookie, authorization: 'Basic forged' })).toBe('in-cookie');
+    expect(await who({ cookie: `${SESSION}=${'z'.repeat(43)}`, 'x-session-token': header })).toBe('in-header');
+    // A session by header is asked for no CSRF token; one by cookie is, whatever else comes along.
+    expect((await ask('POST', '/api/catalog/list', { 'x-session-token': header })).status).toBe(200);
+    expect((await ask('POST', '/api/catalog/list', { cookie, 'x-session-token': header })).json.code).toBe('csrf');
+  });
+
   test('goes to the server as a bearer token, with the name of its user', async () => {
     const own = await login();
     server.seen.length = 0;
@@ -306,7 +333,6 @@ describe('a session', () => {
       'x-callboard-user': 'user-7',
     });
     expect(calls[0]?.headers.cookie).toBeUndefined();
-    expect(server.seen.filter(({ url }) => url.endsWith('/validate'))).toHaveLength(1);
   });
 
   test('is over at once after a logout, which a foreign page cannot cause', async () => {
@@ -328,7 +354,17 @@ describe('a session', () => {
       user: null,
     });
     const asked = { session_token, playbook_path: 'demo/greet', permission_type: 'execute' };
-    expect((await post('/api/auth/check-access', asked)).json).toMatchObject({ allowed: true });
+    expect((await post('/api/auth/check-access', asked)).json).toMatchObject({
+      allowed: true,
+      user: { user_id: 'user-7' },
+    });
+    expect((await post('/api/auth/check-access', { ...asked, playbook_path: 'demo/secret' })).json).toEqual({
+      allowed: false,
+      user: { user_id: 'user-7' },
+      playbook_path: 'demo/secret',
+      permission_type: 'execute',
+      message: 'Its rules say no',
+    });
     expect((await post('/api/auth/check-access', { ...asked, permission_type: 'toString' })).status).toBe(422);
   });
 
@@ -355,6 +391,31 @@ test.each([
   ['GATEWAY_PUBLIC_URL', 'http://gw.example.test', 'must start with https://'],
   ['SVC_OIDC_ISSUER', 'http://id.example.test', 'must start with https://'],
   ['SVC_OIDC_ROLE_MAP', 'team:ops=root', 'SVC_OIDC_ROLE_MAP must hold'],
+  ['SVC_OIDC_ROLE_MAP', '{"ops": "root"}', 'SVC_OIDC_ROLE_MAP must hold'],
+  ['SVC_OIDC_ROLE_MAP', '{ops: admin}', 'SVC_OIDC_ROLE_MAP must be'],
 ])('it does not start with %s=%s', async (name, value, sentence) => {
   await expect(startGateway(readConfig({ ...env, [name]: value }), silentLog)).rejects.toThrow(sentence);
+});
+
+test.each(['team:ops=operator, ops=admin', 'team:ops:operator,ops:admin', '{"team:ops": "operator", "ops": "admin"}'])(
+  'the role map reads %s',
+  (text) => {
+    expect([...readRoleMap(text)]).toEqual([
+      ['team:ops', 'operator'],
+      ['ops', 'admin'],
+    ]);
+  },
+);
+
+test('a token client may send what others send along', async () => {
+  const reply = await call(gateway.url, 'POST', '/api/auth/login', {
+    body: {
+      auth0_token: provider.token({ groups: 'team:ops' }),
+      auth0_domain: 'tenant.example',
+      session_duration_hours: 8,
+      client_ip: '10.0.0.1',
+      client_user_agent: 'app',
+    },
+  });
+  expect(reply.json).toMatchObject({ status: 'authenticated', user: { roles: ['operator'] } });
 });

@@ -3,20 +3,19 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openBrowser } from './support/browser.ts';
 import { tabTo } from './support/keys.ts';
-import { type DevServer, startDevServer } from './support/server.ts';
+import type { Server } from './support/server.ts';
+import { sharedServer } from './support/shared.ts';
 
-let server: DevServer;
+let server: Server;
 let browser: Browser;
 let page: Page;
 
 beforeAll(async () => {
-  [server, browser] = await Promise.all([startDevServer(), openBrowser()]);
+  server = sharedServer();
+  browser = await openBrowser();
 });
 
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+afterAll(() => browser?.close());
 
 beforeEach(async () => {
   page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
@@ -25,7 +24,7 @@ beforeEach(async () => {
 
 afterEach(() => page.close());
 
-test('a playbook is run, its failed step found and its error read by keyboard alone', async () => {
+test('rows 1, 3, 6: a playbook is run, its failed step found and its error read by keyboard alone', async () => {
   await page.goto(`${server.base}/ui/`);
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
   await page.keyboard.press('g');
@@ -55,7 +54,7 @@ test('a playbook is run, its failed step found and its error read by keyboard al
   await page.locator('.problem').waitFor({ state: 'detached' });
 });
 
-test('events are walked with arrows, opened with Enter and closed with Escape', async () => {
+test('row 2, event history: events are walked with arrows, opened with Enter and closed with Escape', async () => {
   const id = await server.run('examples/hello');
   await page.goto(`${server.base}/ui/executions/${id}/events`);
   await page.locator('.virtual-row').first().waitFor();
@@ -69,7 +68,7 @@ test('events are walked with arrows, opened with Enter and closed with Escape', 
   expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Events, newest first');
 });
 
-test('time travel goes by arrow keys and is kept in the address', async () => {
+test('row 4, statechart with scrubber: time travel goes by arrow keys and is kept in the address', async () => {
   const id = await server.run('examples/hello');
   await page.goto(`${server.base}/ui/executions/${id}/statechart`);
   await page.getByRole('slider', { name: 'Frame' }).waitFor();
@@ -83,7 +82,7 @@ test('time travel goes by arrow keys and is kept in the address', async () => {
   await page.locator('.state-box.active', { hasText: 'completed' }).waitFor();
 });
 
-test('the palette opens an execution by its number', async () => {
+test('row 16, command palette: it opens an execution by its number', async () => {
   const id = await server.run('examples/hello');
   await page.goto(`${server.base}/ui/`);
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -95,7 +94,7 @@ test('the palette opens an execution by its number', async () => {
   expect(page.url()).toContain(`/ui/executions/${id}`);
 });
 
-test('the editor shows what the server says at its place and registers', async () => {
+test('row 9, editor: it shows what the server says at its place and registers', async () => {
   await page.goto(`${server.base}/ui/editor`);
   const text = page.locator('.cm-content');
   await text.waitFor();
@@ -112,4 +111,18 @@ test('the editor shows what the server says at its place and registers', async (
   await page.getByRole('button', { name: 'Register…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Register' }).click();
   await page.getByRole('heading', { name: 'my/first' }).waitFor();
+});
+
+test('row 9, editor: a key is explained under the pointer, and a completion beside it', async () => {
+  await page.goto(`${server.base}/ui/editor`);
+  await page.getByText('No problems.').waitFor();
+  await page.locator('.cm-line', { hasText: 'workload:' }).locator('span').first().hover();
+  await page.locator('.cm-explanation', { hasText: 'Inputs with their defaults' }).waitFor();
+  await page.mouse.move(0, 0);
+  await page.locator('.cm-content').focus();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.insertText('  - step: lost\n    ');
+  await page.keyboard.press('Control+Space');
+  await page.locator('.cm-tooltip-autocomplete', { hasText: 'loop' }).waitFor();
+  await page.locator('.cm-completionInfo').waitFor();
 });

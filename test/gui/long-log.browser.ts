@@ -3,7 +3,8 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBrowser } from './support/browser.ts';
 import { setTheScene } from './support/scenes.ts';
-import { type DevServer, startDevServer } from './support/server.ts';
+import type { Server } from './support/server.ts';
+import { sharedServer } from './support/shared.ts';
 
 const EVENTS = 20_000;
 const BATCH = 250;
@@ -12,12 +13,13 @@ const FRAME_MS = 50;
 /** The machine does other things too: the best of some attempts is what the page is able to. */
 const ATTEMPTS = 5;
 
-let server: DevServer;
+let server: Server;
 let browser: Browser;
 let id: number;
 
 beforeAll(async () => {
-  [server, browser] = await Promise.all([startDevServer(), openBrowser()]);
+  server = sharedServer();
+  browser = await openBrowser();
   id = (await setTheScene(server)).running;
   const events = Array.from({ length: BATCH }, (_, index) => ({
     event_type: 'report.note',
@@ -41,41 +43,42 @@ async function sendBatch(events: object[], key: string): Promise<void> {
   }
 }
 
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+afterAll(() => browser?.close());
 
 test('it opens in less than half a second', async () => {
   const page = await browser.newPage();
-  const times: number[] = [];
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) times.push(await openEvents(page));
+  const best = await bestOf(OPEN_MS, () => openEvents(page));
   await page.close();
-  expect(Math.min(...times)).toBeLessThan(OPEN_MS);
+  expect(best).toBeLessThan(OPEN_MS);
 });
 
 test('its summary opens in less than half a second too', async () => {
   const page = await browser.newPage();
-  const times: number[] = [];
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+  const best = await bestOf(OPEN_MS, async () => {
     await page.goto(`${server.base}/ui/executions/${id}`);
     await page.getByRole('heading', { name: 'Facts' }).waitFor();
-    times.push(await page.evaluate(() => performance.now()));
-  }
+    return page.evaluate(() => performance.now());
+  });
   await page.close();
-  expect(Math.min(...times)).toBeLessThan(OPEN_MS);
+  expect(best).toBeLessThan(OPEN_MS);
 });
 
 test('it scrolls without a frame of more than 50 ms, and few rows exist', async () => {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   await openEvents(page);
-  const worst: number[] = [];
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) worst.push(await scrollThrough(page));
+  const best = await bestOf(FRAME_MS, () => scrollThrough(page));
   expect(await page.locator('.virtual-row').count()).toBeLessThan(80);
   expect(await page.locator('.virtual-row').first().getAttribute('aria-setsize')).toMatch(/^20\d{3}$/);
   await page.close();
-  expect(Math.min(...worst)).toBeLessThan(FRAME_MS);
+  expect(best).toBeLessThan(FRAME_MS);
 });
+
+/** The first measurement within its limit, or the best of all attempts. */
+async function bestOf(limit: number, measure: () => Promise<number>): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let attempt = 0; attempt < ATTEMPTS && best >= limit; attempt++) best = Math.min(best, await measure());
+  return best;
+}
 
 /** Milliseconds from the beginning of the navigation to the first row that says something. */
 async function openEvents(page: Page): Promise<number> {

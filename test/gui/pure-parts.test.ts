@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { layoutChart } from '../../src/gui/chart/chart-layout.ts';
 import { chartModel, eventsOf, initialStates, withOuter } from '../../src/gui/chart/chart-model.ts';
-import { changesBetween, contextAt, frameAt, nextStateChange } from '../../src/gui/chart/trace.ts';
+import { changesBetween, contextAt, frameAt, marksOf, nextStateChange } from '../../src/gui/chart/trace.ts';
 import type { TraceFrame } from '../../src/gui/core/wire.ts';
+import { byStep, newDraft, outcomeOf, simulationRequest } from '../../src/gui/editor/outcomes.ts';
+import { dataOf, fieldsFor, problemsByField } from '../../src/gui/pages/credential-fields.ts';
 import { lineDiff } from '../../src/gui/playbook/line-diff.ts';
 import { changedFields, fieldsOf, textOf } from '../../src/gui/playbook/workload-fields.ts';
 
@@ -153,4 +155,98 @@ describe('a chart', () => {
     expect(Math.max(...boxes.map((each) => each.x + each.width))).toBeLessThanOrEqual(width);
     expect(Math.max(...boxes.map((each) => each.y + each.height))).toBeLessThanOrEqual(height);
   });
+});
+
+describe('outcomes of a simulation', () => {
+  const draft = newDraft(1, 'fetch');
+
+  test('a result, an error and a lost worker are said as the API wants them', () => {
+    expect(outcomeOf({ ...draft, text: '{"n": 3}', duration: '250' })).toEqual({
+      step: 'fetch',
+      result: { n: 3 },
+      duration_ms: 250,
+    });
+    expect(outcomeOf({ ...draft, answer: 'error', kind: 'timeout', text: 'too slow', times: '2' })).toEqual({
+      step: 'fetch',
+      error: { kind: 'timeout', code: 'SIMULATED', message: 'too slow' },
+      times: 2,
+    });
+    expect(outcomeOf({ ...draft, answer: 'lost' })).toEqual({ step: 'fetch', worker_lost: true });
+  });
+
+  test('what cannot be read is told with the step', () => {
+    expect(() => outcomeOf({ ...draft, text: '{' })).toThrow('The result of fetch is not valid JSON');
+    expect(() => outcomeOf({ ...draft, duration: '-1' })).toThrow('The duration for fetch must be a whole number');
+  });
+
+  test('the request holds inputs, outcomes and what else happens', () => {
+    expect(simulationRequest('text', { workload: '{"a": 1}', drafts: [draft], strict: true })).toEqual({
+      content: 'text',
+      workload: { a: 1 },
+      outcomes: [{ step: 'fetch', result: {} }],
+      default_outcome: 'fail',
+    });
+  });
+
+  test('unmatched tries are counted by step', () => {
+    const tried = (step: string) => ({ step, task: null, iteration: null, try: 1 });
+    expect(byStep([tried('a'), tried('b'), tried('a')])).toEqual([
+      { step: 'a', count: 2 },
+      { step: 'b', count: 1 },
+    ]);
+  });
+});
+
+describe('the form of a credential', () => {
+  test('the schema decides its fields, else the type does', () => {
+    const schema = { required: ['token'], fields: ['token', 'port'], types: { port: 'integer' } };
+    expect(fieldsFor('bearer', schema)).toEqual([
+      { name: 'token', kind: 'text', secret: true, required: true },
+      { name: 'port', kind: 'number', secret: false, required: false },
+    ]);
+    expect(fieldsFor('basic', null).map((each) => each.name)).toEqual(['username', 'password']);
+  });
+
+  test('empty fields are left out, and numbers are numbers', () => {
+    const fields = fieldsFor('postgres', null);
+    expect(dataOf(fields, { host: 'db', port: '5432', user: '' })).toEqual({ host: 'db', port: 5432 });
+    expect(() => dataOf(fields, { port: 'x' })).toThrow('port must be a number');
+  });
+
+  test('each problem stands beside its field, and the others together', () => {
+    const errors = [
+      'Missing required field: token',
+      "Field 'port' must be integer, got string",
+      'Unexpected fields: odd',
+    ];
+    expect([...problemsByField(errors, ['token', 'port'])]).toEqual([
+      ['token', ['Missing required field: token']],
+      ['port', ["Field 'port' must be integer, got string"]],
+      [null, ['Unexpected fields: odd']],
+    ]);
+  });
+});
+
+test('marks of the scrubber are failures and changes of state, failures first when there are too many', () => {
+  const frame = (n: number, type: string, state: string): TraceFrame => ({
+    n,
+    event_id: n,
+    cause_id: n,
+    type,
+    at: '2026-11-20T10:00:00.000Z',
+    changed: true,
+    states: [state],
+  });
+  const frames = [
+    frame(1, 'execution.started', 'execution.running'),
+    frame(2, 'step.enter', 'execution.running'),
+    frame(3, 'call.error', 'execution.running'),
+    frame(4, 'playbook.completed', 'execution.completed'),
+  ];
+  expect(marksOf(frames, 10).map((each) => [each.index, each.tone])).toEqual([
+    [0, 'running'],
+    [2, 'failed'],
+    [3, 'completed'],
+  ]);
+  expect(marksOf(frames, 1).map((each) => each.index)).toEqual([2]);
 });

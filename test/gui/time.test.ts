@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { durationText, relativeText, utcText } from '../../src/gui/core/time.ts';
 import type { LogEvent } from '../../src/gui/core/wire.ts';
 import { linesOf, timelineRows } from '../../src/gui/execution/bars.ts';
-import { timeScale } from '../../src/gui/execution/time-scale.ts';
+import { instantAt, timeScale, within } from '../../src/gui/execution/time-scale.ts';
+import { moved, zoomed } from '../../src/gui/execution/zoom.ts';
 
 describe('texts', () => {
   test.each([
@@ -101,4 +102,43 @@ test('a step that has not ended is drawn up to the present, or to the end of its
   expect(open?.tries).toMatchObject([{ from: 2000, to: 9000, open: true }]);
   const [closed] = timelineRows([...begun, event('execution.cancelled', 4)], 9000);
   expect(closed?.bars).toMatchObject([{ from: 1000, to: 4000, status: 'cancelled', open: false }]);
+});
+
+describe('brush zoom on the timeline (row 13)', () => {
+  const whole = { from: 1000, to: 11_000 };
+
+  test('an instant is found again by its place, also where time is folded', () => {
+    const long = { from: 0, to: 3_602_000 };
+    const scale = timeScale(
+      long,
+      [
+        { from: 0, to: 1000 },
+        { from: 3_601_000, to: 3_602_000 },
+      ],
+      true,
+    );
+    for (const at of [0, 500, 1_000_000, 3_601_500]) expect(instantAt(scale, long, scale.place(at))).toBeCloseTo(at, 1);
+  });
+
+  test('zooming stays inside and keeps the middle where it can', () => {
+    expect(zoomed(whole, whole, 2)).toEqual({ from: 3500, to: 8500 });
+    expect(zoomed(whole, { from: 1000, to: 2000 }, 1 / 2)).toEqual({ from: 1000, to: 3000 });
+    expect(zoomed(whole, { from: 3000, to: 9000 }, 1 / 4)).toEqual(whole);
+    expect(zoomed(whole, { from: 3000, to: 3004 }, 1000)).toMatchObject({ from: 2999.5, to: 3004.5 });
+  });
+
+  test('moving to the side stops at the ends', () => {
+    expect(moved(whole, { from: 3000, to: 5000 }, -0.5)).toEqual({ from: 2000, to: 4000 });
+    expect(moved(whole, { from: 1500, to: 3500 }, -0.5)).toEqual({ from: 1000, to: 3000 });
+    expect(moved(whole, { from: 8500, to: 10_500 }, 0.5)).toEqual({ from: 9000, to: 11_000 });
+  });
+
+  test('only what lies in the window counts as work', () => {
+    expect(
+      within({ from: 10, to: 20 }, [
+        { from: 0, to: 12 },
+        { from: 30, to: 40 },
+      ]),
+    ).toEqual([{ from: 10, to: 12 }]);
+  });
 });

@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    globalSetup: 'test/gui/support/shared-server.ts',
     include: ['test/gui/**/*.browser.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -1,5 +1,6 @@
 /** What the simulator found, each as the smallest world that showed it. */
 import { describe, expect, test } from 'vitest';
+import { hintOf } from '../../actors/command-hint.ts';
 import { Leases } from '../../actors/lease.ts';
 import { createMemoryLeases } from '../../actors/memory/memory-leases.ts';
 import { Reaper } from '../../actors/reaper.ts';
@@ -12,6 +13,7 @@ import { step } from '../support/playbooks.ts';
 import { World } from '../support/world.ts';
 
 const ONE = { one: [step('a')] };
+const WAIT = step('w', { tool: { kind: 'playbook', path: 'one', wait: true } });
 
 async function firstOf(commands: Promise<readonly GrantedCommand[]>): Promise<GrantedCommand> {
   const [command] = await commands;
@@ -150,6 +152,8 @@ describe('found by the simulator', () => {
     world.clock.advance(600_000);
     await world.sweep();
     await world.claim('bob');
+    // The end of the command is a turn of its own.
+    await turns();
     const calls = world.store.log(executionId).filter((event) => event.type.startsWith('call.'));
     expect(calls.map((event) => event.type)).toEqual(['call.done']);
     expect(world.row(executionId).status).toBe('completed');
@@ -202,5 +206,208 @@ describe('found by the simulator', () => {
     });
     await leases.stop();
     await expect(reaper.sweepNow()).rejects.toMatchObject({ code: 'shutting_down' });
+  });
+
+  test('a healthy worker keeps what it named to another server', async () => {
+    const world = new World(ONE);
+    const other = world.another();
+    const { executionId } = await world.start('one');
+    const { row } = await firstOf(world.claim('alice'));
+    // The other server knows the claim, and hears of no heartbeat.
+    await other.supervisor.actor(executionId);
+    const holding = [{ commandId: row.commandId, attempt: row.attempt }];
+    for (let passed = 0; passed < 2_000; passed += 100) {
+      world.clock.advance(100_000);
+      world.register('alice', { registeredAt: row.claimedAt ?? '' });
+      expect(await world.server.commands.stopOrders('alice', holding)).toEqual([]);
+    }
+    const { commandId } = row;
+    other.recovery.onHint([hintOf(row)]);
+    expect(await world.claim('bob', {}, other)).toEqual([]);
+    await expect(other.commands.claim(commandId, 'bob', null)).rejects.toMatchObject({ code: 'active_claim' });
+    expect(world.command(executionId, 'a@1')).toMatchObject({ attempt: 1, workerId: 'alice' });
+    world.clock.advance(1_800_000);
+    world.register('alice', { registeredAt: row.claimedAt ?? '' });
+    other.recovery.onHint([hintOf(row)]);
+    expect((await firstOf(world.claim('bob', {}, other))).row.attempt).toBe(2);
+    checkStore(world.store);
+  });
+
+  test('a repeated claim does not put off the next sign of life of what it gives again', async () => {
+    const world = new World(ONE);
+    await world.start('one');
+    const { row } = await firstOf(world.claim('alice', { claimId: 'k' }));
+    for (let again = 0; again < 3; again += 1) {
+      world.clock.advance(5_000);
+      await world.claim('alice', { claimId: 'k' });
+      await world.server.commands.stopOrders('alice', [{ commandId: row.commandId, attempt: row.attempt }]);
+      world.crash();
+    }
+    expect(world.command(row.executionId, 'a@1').heartbeatAt).not.toBeNull();
+  });
+
+  /** A run that failed while it waited for a child, which waits for one itself; the process died before either was ended. */
+  async function abandoned(): Promise<{ world: World; top: number; child: number; below: number }> {
+    const world = new World({
+      parent: [
+        step('s', { next: { spec: { mode: 'inclusive' }, arcs: [{ step: 'w' }, { step: 'x' }] } }),
+        WAIT,
+        step('x'),
+      ],
+      child: [WAIT],
+      ...ONE,
+    });
+    const top = (await world.start('parent')).executionId;
+    await world.report(await firstOf(world.claim()));
+    const [w, x] = await world.claim();
+    if (w === undefined || x === undefined) throw new Error('two commands were expected');
+    const below = async (path: string, parent: GrantedCommand) => {
+      const of = { parentExecutionId: parent.row.executionId, parentCommandId: parent.row.commandId };
+      const { executionId } = await world.start(path, of);
+      await world.report(parent, { outcome: 'parked', childExecutionId: executionId });
+      return executionId;
+    };
+    const child = await below('child', w);
+    const grandchild = await below('one', await firstOf(world.claim()));
+    const dead = world.server;
+    world.store.hooks.beforeCommit = (flush) =>
+      flush.events.some((event) => event.type === 'execution.cancelled') ? new Promise(() => {}) : undefined;
+    await world.exchangeWith('alice', [world.reportOf(x, { outcome: 'error' })], null, dead);
+    world.crash();
+    world.store.hooks.beforeCommit = () => {};
+    expect([world.row(top).status, world.row(child).status]).toEqual(['failed', 'running']);
+    return { world, top, child, below: grandchild };
+  }
+
+  test('a child that a crash kept from being ended with the wait for it is ended by the next start', async () => {
+    const { world, top, child, below } = await abandoned();
+    await world.server.recovery.start();
+    world.server.recovery.stop();
+    expect([world.row(child).status, world.row(below).status]).toEqual(['cancelled', 'cancelled']);
+    const end = world.store.log(child).find((event) => event.type === 'execution.cancelled');
+    expect(end?.context).toMatchObject({ cancelled_by: 'cascade', cascade_from: top });
+    checkStore(world.store);
+  });
+
+  test('reconciliation ends what a crash left of a subtree, and leaves what is under way', async () => {
+    const { world, child, below } = await abandoned();
+    expect(await world.server.executions.endAbandoned(5)).toBe(0);
+    world.clock.advance(6_000);
+    world.store.hooks.beforeCommit = (flush) =>
+      flush.events.some((event) => event.executionId === below) ? new Promise(() => {}) : undefined;
+    void world.server.executions.endAbandoned(5);
+    await turns();
+    expect([world.row(child).status, world.row(below).status]).toEqual(['cancelled', 'running']);
+    world.crash();
+    world.store.hooks.beforeCommit = () => {};
+    world.clock.advance(6_000);
+    expect(await world.server.executions.endAbandoned(5)).toBe(1);
+    expect(world.row(below).status).toBe('cancelled');
+    expect(await world.server.executions.endAbandoned(0)).toBe(0);
+    checkStore(world.store);
+  });
+
+  test('children that nobody promised to end go on', async () => {
+    const world = new World({ parent: [WAIT], ...ONE });
+    const start = async (waits: boolean) => {
+      const top = (await world.start('parent')).executionId;
+      const command = await firstOf(world.claim('alice', { max: 1, toolKinds: ['playbook'] }));
+      const of = { parentExecutionId: top, parentCommandId: command.row.commandId };
+      const { executionId } = await world.start('one', of);
+      if (waits) await world.report(command, { outcome: 'parked', childExecutionId: executionId });
+      else await world.report(command, { outcome: 'error' });
+      return { top, child: executionId };
+    };
+    const left = await start(true);
+    await world.server.executions.cancel(left.top, { reason: 'enough', cascade: false, by: 'api' });
+    const ended = await start(true);
+    const why = { status: 'failed', reason: 'enough', error: null } as const;
+    await world.server.executions.finalize(ended.top, why);
+    const started = await start(false);
+    expect(world.row(started.top).status).toBe('failed');
+    world.clock.advance(60_000);
+    expect(await world.server.executions.endAbandoned(0)).toBe(0);
+    expect([left, ended, started].map(({ child }) => world.row(child).status)).toEqual(Array(3).fill('running'));
+  });
+
+  test('attempts that are used up end the command also when its turn needs a stored result', async () => {
+    const world = new World(
+      {
+        big: [
+          step('a', { next: { spec: {}, arcs: [{ step: 'b' }] } }),
+          step('b', {
+            next: {
+              spec: {},
+              arcs: [{ step: 'c', when: "{{ event.name == 'call.error' and a.rows[2999].id == 2999 }}" }],
+            },
+          }),
+          step('c'),
+        ],
+      },
+      { commandMaxAttempts: 1 },
+    );
+    const { executionId } = await world.start('big');
+    const rows = Array.from({ length: 3_000 }, (_, n) => ({ id: n, text: 'some text' }));
+    await world.report(await firstOf(world.claim()), { data: { rows } });
+    await firstOf(world.claim());
+    world.clock.advance(600_000);
+    world.crash();
+    await world.sweep();
+    const found = await world.claim('bob', { waitMs: 1_000 });
+    expect(found.map(({ row }) => row.stepName)).toEqual(['c']);
+    expect(world.command(executionId, 'b@1')).toMatchObject({ status: 'FAILED', attempt: 1 });
+    expect(world.counts.get('svc_flush_retries_total') ?? 0).toBe(0);
+    checkStore(world.store);
+  });
+
+  test('nothing is granted of an execution whose turn was left half done for a stored result', async () => {
+    const world = new World({
+      wide: [
+        step('a', { next: { spec: { mode: 'inclusive' }, arcs: [{ step: 'b' }, { step: 'd' }] } }),
+        step('b', { next: { spec: {}, arcs: [{ step: 'c', when: '{{ a.rows[2999].id == 2999 }}' }] } }),
+        step('c'),
+        step('d'),
+      ],
+    });
+    const { executionId } = await world.start('wide');
+    const rows = Array.from({ length: 3_000 }, (_, n) => ({ id: n, text: 'some text' }));
+    await world.report(await firstOf(world.claim()), { data: { rows } });
+    const b = await firstOf(world.claim('alice', { max: 1 }));
+    world.crash();
+    await world.sweep();
+    // Both in one flush: the report, whose turn has to fetch the result of `a` first, and the claim of `d`.
+    const [, claimed] = await Promise.all([world.report(b), world.claim('bob', { waitMs: 1_000 })]);
+    expect(b.row.stepName).toBe('b');
+    expect(claimed.map(({ row }) => row.stepName).sort()).toContain('d');
+    const called = world.store
+      .log(executionId)
+      .filter(({ type, commandId }) => type === 'call.done' && commandId === b.row.commandId);
+    expect(called).toHaveLength(1);
+    expect(world.command(executionId, 'b@1')).toMatchObject({ status: 'COMPLETED' });
+    expect(world.command(executionId, 'c@1')).toBeDefined();
+    checkStore(world.store);
+  });
+
+  test('an iteration that was closed without a call keeps its outcome over a reload', async () => {
+    const playbook = {
+      one: [step('a', { loop: { in: 3, iterator: 'i', spec: { mode: 'sequential', failure_mode: 'best_effort' } } })],
+    };
+    const values: unknown[] = [];
+    for (const reloads of [false, true]) {
+      const world = new World(playbook);
+      const { executionId } = await world.start('one');
+      for (const payload of [{ result: 1 }, { error: { kind: 'x', message: 'no' } }, {}]) {
+        const { row } = await firstOf(world.claim());
+        const of = { commandId: row.commandId, attempt: row.attempt, workerId: 'alice', payload };
+        const type = 'error' in payload ? 'command.failed' : 'command.completed';
+        const actor = await world.server.supervisor.actor(executionId);
+        if (actor !== null) actor.turnsSinceSnapshot = 64;
+        await world.server.executions.recordEvent(world.eventOf(executionId, type, of));
+        if (reloads) world.crash();
+      }
+      values.push(world.store.log(executionId).find((event) => event.type === 'loop.done')?.result);
+    }
+    expect(values[1]).toEqual(values[0]);
+    expect(values[0]).toMatchObject({ context: { data: { results: [1, null, null], errors: [{ message: 'no' }] } } });
   });
 });

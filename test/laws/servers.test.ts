@@ -242,13 +242,13 @@ function holds(faults: Faults, numRuns: number): Promise<void> {
 }
 
 describe('executions on two servers end, and their logs keep the rules', () => {
-  test('when nothing goes wrong but the order', () => holds(NONE, 25));
-  test('when servers die and executions are evicted at any time', () => holds({ ...NONE, crashes: true }, 20));
-  test('when commits are refused', () => holds({ ...NONE, refusedCommits: true }, 20));
-  test('when answers of commits are lost', () => holds({ ...NONE, lostAnswers: true }, 20));
-  test('when workers fall silent and their commands are given to others', () => holds({ ...NONE, silence: true }, 20));
+  test('when nothing goes wrong but the order', () => holds(NONE, 10));
+  test('when servers die and executions are evicted at any time', () => holds({ ...NONE, crashes: true }, 8));
+  test('when commits are refused', () => holds({ ...NONE, refusedCommits: true }, 8));
+  test('when answers of commits are lost', () => holds({ ...NONE, lostAnswers: true }, 8));
+  test('when workers fall silent and their commands are given to others', () => holds({ ...NONE, silence: true }, 8));
   test('when workers speak in single events and stop half-way', () =>
-    holds({ ...NONE, events: true, silence: true }, 20));
+    holds({ ...NONE, events: true, silence: true }, 8));
   test('when all of it happens', () =>
-    holds({ lostAnswers: true, refusedCommits: true, crashes: true, silence: true, events: true }, 30));
+    holds({ lostAnswers: true, refusedCommits: true, crashes: true, silence: true, events: true }, 12));
 });

@@ -4,7 +4,10 @@ import {
   commandSpanId,
   executionSpanId,
   isInShare,
+  keptTraceOf,
+  readKeptTrace,
   readTraceparent,
+  readTracestate,
   traceIdOf,
   writeTraceparent,
 } from '../../machines/trace-context.ts';
@@ -38,6 +41,33 @@ test.each([
   `00-${TRACE}-${SPAN}`,
 ])('%s is no traceparent', (text) => {
   expect(readTraceparent(text)).toBeNull();
+});
+
+test.each([
+  ['rojo=00f067aa0ba902b7, congo=t61rcWkgMzE', 'rojo=00f067aa0ba902b7,congo=t61rcWkgMzE'],
+  ['tenant@vendor=a b,,', 'tenant@vendor=a b'],
+  [undefined, null],
+  ['', null],
+  ['novalue', null],
+  ['UPPER=1', null],
+  ['a=tail ,b=\n', null],
+  ['a=1=2', null],
+  [`a=${'x'.repeat(600)}`, null],
+  [Array.from({ length: 33 }, (_, n) => `k${n}=1`).join(','), null],
+])('the tracestate %j is read as %j', (text, read) => {
+  expect(readTracestate(text)).toBe(read);
+});
+
+test('parent and state are kept as one text, and a state without a parent is not', () => {
+  const parent = `00-${TRACE}-${SPAN}-01`;
+  const context = { traceId: TRACE, spanId: SPAN, isSampled: true };
+  expect(keptTraceOf(parent, undefined)).toBe(parent);
+  expect(readKeptTrace(parent)).toEqual({ context, state: null });
+  const kept = keptTraceOf(parent, 'v=a b, w=2');
+  expect(readKeptTrace(kept)).toEqual({ context, state: 'v=a b,w=2' });
+  expect(keptTraceOf('none', 'v=1')).toBeNull();
+  expect(keptTraceOf(parent, 'password')).toBe(parent);
+  expect(readKeptTrace(null)).toEqual({ context: null, state: null });
 });
 
 test('ids follow from what is traced and differ for what is not the same', () => {

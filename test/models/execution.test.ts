@@ -104,7 +104,7 @@ function* words(length: number): Generator<readonly Letter[]> {
   for (const word of words(length - 1)) for (const letter of ALPHABET) yield [...word, letter];
 }
 
-test(`the chart agrees with its model on every word of ${LENGTH} letters`, () => {
+test(`EV-10 the chart agrees with its model on every word of ${LENGTH} letters`, () => {
   let count = 0;
   for (const word of words(LENGTH)) {
     const story = new Story(PLAYBOOK);

@@ -197,7 +197,7 @@ const KEYCHAIN = `keychain:
 const EVERY =
   '{{ keychain.token.access_token }}|{{ keychain.json.access_token }}|{{ keychain.fixed.access_token }}|{{ keychain.kept.password }}|{{ keychain.env.password }}';
 
-test('no planted secret is in a log, event, result, error, metric, trace, hint, job or row', async () => {
+test('SE-01 no planted secret is in a log, event, result, error, metric, trace, hint, job or row', async () => {
   const planted = credentials();
   for (const [type, data] of planted) {
     await call('POST', '/api/credentials', { name: `cred_${type}`, type, data });

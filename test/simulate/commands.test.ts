@@ -27,7 +27,7 @@ function written(name: string, text: string): string {
 }
 
 describe('docs/simulation.md', () => {
-  const [, outcomes = ''] = /```yaml\n# outcomes\.yaml\n([\s\S]*?)```/.exec(PAGE) ?? [];
+  const files = [...PAGE.matchAll(/```yaml\n# (\w+\.yaml)\n([\s\S]*?)```/g)];
   const shown = [...PAGE.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = '']) =>
     block.split(/^\$ npx callboard /m).slice(1),
   );
@@ -37,7 +37,7 @@ describe('docs/simulation.md', () => {
   });
 
   test.each(shown.map((each) => [each.split('\n')[0] ?? '', each] as const))('callboard %s', async (line, each) => {
-    written('outcomes.yaml', outcomes);
+    for (const [, name = '', text = ''] of files) written(name, text);
     const [name = '', ...words] = line.split(' ');
     const place = (word: string) =>
       word.startsWith('examples/') ? join(ROOT, word) : /^\w+\.(yaml|json)$/.test(word) ? join(folder, word) : word;

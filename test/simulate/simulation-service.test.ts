@@ -33,7 +33,7 @@ describe('the thread that simulates', () => {
     const told = await run([step('a', { tool: { kind: 'playbook', path: 'x/c', wait: true } })]);
     expect(told).toMatchObject({ status: 'completed', result: { value: 5, path: 'x/c' } });
     expect(told.children).toMatchObject([{ path: 'x/c', status: 'completed', result: 5 }]);
-    expect(asked).toEqual([{ path: 'x/c' }]);
+    expect(asked).toEqual([{ path: 'x/c', purpose: 'view' }]);
   });
 
   test('passes refusals on', async () => {

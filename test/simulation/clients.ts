@@ -114,6 +114,7 @@ export class Clients {
           return;
         faults.fire('row by hand');
         const eventId = last.eventId + 1;
+        ledger.byHand.set(executionId, eventId);
         const at = new Date(EPOCH + kernel.now).toISOString();
         database.store.appendByHand({
           ...{ ...last, eventId, causeId: eventId, type: 'execution.cancelled', status: 'cancelled', at },

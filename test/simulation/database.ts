@@ -5,6 +5,7 @@
  */
 
 import type { AutoResumeStore } from '../../actors/auto-resume.ts';
+import { hintOf } from '../../actors/command-hint.ts';
 import { type Fence, LeaseLostError } from '../../actors/lease.ts';
 import { createMemoryKeychain, type MemoryKeychain } from '../../actors/memory/memory-keychain.ts';
 import { createMemoryLeases, type MemoryLeases } from '../../actors/memory/memory-leases.ts';
@@ -158,8 +159,8 @@ export function createSimulatedDatabase(clock: Clock): Database {
           .slice(0, limit);
         if (rows.length === 0) return 0;
         const swept = rows.map((row): SweptRow => {
-          const { executionId, commandId, pool, priority, toolKind } = row;
-          return { command: row, hint: { executionId, commandId, pool, priority, toolKind }, holder: holderOf(row) };
+          const hint = { ...hintOf(row), republishCount: row.republishCount + 1 };
+          return { command: row, hint, holder: holderOf(row) };
         });
         const stamps = judge(swept, now);
         await store.postpone(

@@ -1,6 +1,6 @@
 /**
- * Everything that can go wrong in a world, by name, and the book of how often it did, and how often that mattered. A
- * fault that never matters tests nothing.
+ * Everything that can go wrong in a world, by name, and the book of how often it did, and how often that mattered: not
+ * that it was injected, but that somebody who was alive met it. A fault that never matters tests nothing.
  */
 export const FAULTS = [
   'server killed',
@@ -31,22 +31,34 @@ export const FAULTS = [
 
 export type Fault = (typeof FAULTS)[number];
 
+export interface FaultCounts {
+  readonly fired: Iterable<readonly [Fault, number]>;
+  readonly mattered: Iterable<readonly [Fault, number]>;
+}
+
 export class FaultBook {
   readonly fired = new Map<Fault, number>();
   readonly mattered = new Map<Fault, number>();
 
-  fire(fault: Fault, matters = true): void {
+  /** It was injected. `matters` says so at once where nobody can fail to notice it. */
+  fire(fault: Fault, matters = false): void {
     this.fired.set(fault, (this.fired.get(fault) ?? 0) + 1);
     if (matters) this.matter(fault);
   }
 
+  /** Somebody met it. */
   matter(fault: Fault): void {
     this.mattered.set(fault, (this.mattered.get(fault) ?? 0) + 1);
   }
 
-  add(other: FaultBook): void {
+  add(other: FaultCounts): void {
     for (const [fault, count] of other.fired) this.fired.set(fault, (this.fired.get(fault) ?? 0) + count);
     for (const [fault, count] of other.mattered) this.mattered.set(fault, (this.mattered.get(fault) ?? 0) + count);
+  }
+
+  /** As a process tells another. */
+  counts(): FaultCounts {
+    return { fired: [...this.fired], mattered: [...this.mattered] };
   }
 
   /** One line for each fault there is. */

@@ -26,7 +26,9 @@ interface Entry {
 export const EPOCH = Date.UTC(2026, 10, 20, 10, 15);
 
 const TRACE = 200;
-const yieldToLoop = globalThis.setImmediate;
+/** Steps that are put into the runtime's queue at once. */
+const ROUND = 256;
+const queueStep = globalThis.setImmediate;
 
 export class Kernel {
   /** Virtual milliseconds since the begin. */
@@ -35,7 +37,7 @@ export class Kernel {
   /** Whose code runs. */
   current: Life | null = null;
   /** Called when something that belongs to a paused process had to wait. */
-  onHeldUp: () => void = () => {};
+  onHeldUp: (life: Life) => void = () => {};
   readonly #heap: Entry[] = [];
   readonly #trace: string[] = [];
   #sequence = 0;
@@ -87,32 +89,58 @@ export class Kernel {
   }
 
   /** Runs until the condition holds (true), or until that virtual time (false). Throws what `fail` was told. */
-  async run(until: number, isDone: () => boolean = () => false): Promise<boolean> {
+  run(until: number, isDone: () => boolean = () => false): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      let isOver = false;
+      const end = (settle: () => void): void => {
+        isOver = true;
+        settle();
+      };
+      const step = (): void => {
+        if (isOver) return;
+        this.current = null;
+        try {
+          const entry = this.#failure === null && !isDone() ? this.#next(until) : null;
+          if (entry !== null) this.#enter(entry);
+          else if (this.#failure !== null) end(() => reject(this.#failure));
+          else end(() => resolve(isDone()));
+        } catch (error) {
+          end(() => reject(error));
+        }
+      };
+      // Between two immediates the runtime runs every microtask, and many of them cost one round of its loop.
+      const round = (): void => {
+        for (let count = 0; count < ROUND && !isOver; count += 1) queueStep(step);
+        if (!isOver) queueStep(round);
+      };
+      round();
+    });
+  }
+
+  /** The entry whose turn it is, taken from the heap; null when there is none until then. */
+  #next(until: number): Entry | null {
     for (;;) {
-      if (this.#failure !== null) throw this.#failure;
-      if (isDone()) return true;
       const entry = this.#heap[0];
       if (entry === undefined || entry.at > until) {
         this.now = Math.max(this.now, until);
-        return false;
+        return null;
       }
       this.#pop();
       if (entry.isCancelled || entry.life?.isAlive === false) continue;
-      if (entry.life !== null && entry.life.pausedUntil > entry.at) {
-        entry.at = entry.life.pausedUntil;
-        this.#push(entry);
-        this.onHeldUp();
-        continue;
-      }
-      this.now = entry.at;
-      this.events += 1;
-      this.note(entry.label);
-      this.#hash = Math.imul(this.#hash ^ (entry.at * 1000), 0x01000193);
-      this.current = entry.life;
-      entry.run();
-      await new Promise((resolve) => yieldToLoop(resolve));
-      this.current = null;
+      if (entry.life === null || entry.life.pausedUntil <= entry.at) return entry;
+      entry.at = entry.life.pausedUntil;
+      this.#push(entry);
+      this.onHeldUp(entry.life);
     }
+  }
+
+  #enter(entry: Entry): void {
+    this.now = entry.at;
+    this.events += 1;
+    this.note(entry.label);
+    this.#hash = Math.imul(this.#hash ^ (entry.at * 1000), 0x01000193);
+    this.current = entry.life;
+    entry.run();
   }
 
   #push(entry: Entry): void {

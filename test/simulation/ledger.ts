@@ -15,6 +15,10 @@ export class Ledger {
   /** By idempotency key; every answer of a key. */
   readonly starts = new Map<string, StartReceipt[]>();
   readonly grants: GrantNote[] = [];
+  /** Commands that the worker they were given to knows nothing of. */
+  readonly forgotten = new Set<number>();
+  /** Events written by hand, by execution. */
+  readonly byHand = new Map<number, number>();
   readonly reports: { readonly executionId: number; readonly receipt: ReportReceipt }[] = [];
   /** By execution and key. */
   readonly batches = new Map<string, { readonly executionId: number; readonly receipt: BatchReceipt }[]>();

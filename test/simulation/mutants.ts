@@ -1,6 +1,6 @@
 /**
  * `npm run sim:mutants`: plants one defect after the other and looks how many seeds the simulator needs to find it. Writes
- * the table into docs/testing.md; fails when a defect that somebody could notice is not found.
+ * the table into docs/testing.md, unless told to keep it; fails when a defect that somebody could notice is not found.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -23,6 +23,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '2000' },
     only: { type: 'string' },
+    keep: { type: 'boolean', default: false },
     at: { type: 'string', default: '2' },
   },
 });
@@ -31,7 +32,7 @@ const chosen = MUTANTS.filter(({ name }) => values.only === undefined || name.in
 const found: Found[] = [];
 const queue = [...chosen];
 await Promise.all(Array.from({ length: Number(values.at) }, lane));
-if (values.only === undefined)
+if (values.only === undefined && !values.keep)
   writeTable(chosen.flatMap((mutant) => found.find((each) => each.mutant === mutant) ?? []));
 const missed = found.filter(({ invariant, mutant }) => invariant === null && mutant.equivalent === undefined);
 for (const { mutant } of missed) console.log(`not found: ${mutant.name}`);

@@ -37,6 +37,7 @@ export class Network {
   /** What was ever said on the bus, for those who look for secrets. */
   readonly said: string[] = [];
   #isHealed = false;
+  #commits = 0;
 
   constructor(kernel: Kernel, plan: Plan, faults: FaultBook) {
     this.#kernel = kernel;
@@ -53,6 +54,11 @@ export class Network {
   /** Nothing passes between these for a while: a worker and all servers, a server and the database. */
   cut(name: string, ms: number): void {
     this.#cuts.set(name, this.#kernel.now + ms);
+  }
+
+  /** How many requests this process sends or answers at the moment. */
+  openOf(life: Life): number {
+    return this.#ends.get(life)?.size ?? 0;
   }
 
   /** Connections of a process that died. */
@@ -72,7 +78,13 @@ export class Network {
     const isSlow = this.#happens('slowCommit');
     if (isSlow) this.#faults.fire('slow commit');
     if (life.skewMs !== 0) this.#faults.fire('server clock wrong', Math.abs(life.skewMs) > 1_000);
-    const work = () => database.store.commit(flush);
+    this.#commits += 1;
+    const before = this.#commits;
+    const work = () => {
+      // Others were sent after it, so it came out of its order.
+      if (isSlow && this.#commits > before) this.#faults.matter('slow commit');
+      return database.store.commit(flush);
+    };
     return this.#ask(
       life,
       'commit',
@@ -94,15 +106,20 @@ export class Network {
   ): Promise<T> {
     const kernel = this.#kernel;
     return new Promise<T>((resolve, reject) => {
-      const fail = (ms: number) => kernel.after(ms, life, `${label} fails`, () => reject(new UnavailableError()));
+      // Heard by a process that is alive, it matters.
+      const fail = (ms: number, because: Fault) =>
+        kernel.after(ms, life, `${label} fails`, () => {
+          this.#faults.matter(because);
+          reject(new UnavailableError());
+        });
       if (this.#isCut(life.name)) {
         this.#faults.fire('server cut off from the database');
-        fail(CUT_MS);
+        fail(CUT_MS, 'server cut off from the database');
         return;
       }
       if (this.#happens(rate)) {
         this.#faults.fire(fault);
-        fail(this.#latency());
+        fail(this.#latency(), fault);
         return;
       }
       const isLost = extraMs !== null && this.#happens('commitLost');
@@ -117,7 +134,8 @@ export class Network {
         work().then(
           (value) => {
             if (isLost) this.#faults.fire('commit answer lost');
-            if (isLost || this.#isCut(life.name)) fail(this.#latency());
+            if (isLost) fail(this.#latency(), 'commit answer lost');
+            else if (this.#isCut(life.name)) fail(this.#latency(), 'server cut off from the database');
             else kernel.after(this.#latency(), life, `${label} is answered`, () => resolve(value));
           },
           (error: unknown) => kernel.after(this.#latency(), life, `${label} is refused`, () => reject(error)),
@@ -143,6 +161,7 @@ export class Network {
     const kernel = this.#kernel;
     return new Promise<T>((resolve, reject) => {
       let isOpen = true;
+      let missed: Fault | null = null;
       const aborts: AbortController[] = [];
       const leave: (() => void)[] = [];
       const close = (settle: () => void) => {
@@ -159,17 +178,18 @@ export class Network {
         });
       };
       const timer = kernel.after(timeoutMs, from, `${label} takes too long`, () => {
+        if (missed !== null) this.#faults.matter(missed);
         giveUp();
         close(() => reject(new NoAnswer('too late')));
       });
       leave.push(this.#onEnd(from, giveUp));
-      const isBlocked = this.#isCut(from.name);
-      if (isBlocked) this.#faults.fire('worker cut off');
-      if (isBlocked || this.#happens('requestLost')) {
-        if (!isBlocked) this.#faults.fire('request lost');
+      if (this.#isCut(from.name)) missed = 'worker cut off';
+      else if (this.#happens('requestLost')) missed = 'request lost';
+      if (missed !== null) {
+        this.#faults.fire(missed);
         return;
       }
-      const deliver = (): void => {
+      const deliver = (isAgain: boolean): void => {
         const serving = to.serving;
         if (serving === null) {
           kernel.after(this.#latency(), from, `${label} is refused`, () =>
@@ -188,22 +208,24 @@ export class Network {
         aborts.push(abort);
         const answer = (settle: () => void): void => {
           if (isOpen && (this.#isCut(from.name) || this.#happens('answerLost'))) {
-            this.#faults.fire('answer lost');
+            missed = 'answer lost';
+            this.#faults.fire(missed);
             return;
           }
           kernel.after(this.#latency(), from, `${label} is answered`, () => close(settle));
         };
         kernel.after(0, serving.life, `${serving.life.name} gets ${label}`, () => {
+          if (isAgain) this.#faults.matter('request doubled');
           call(serving.server, abort.signal).then(
             (value) => answer(() => resolve(value)),
             (error: unknown) => answer(() => reject(error)),
           );
         });
       };
-      kernel.after(this.#latency(), null, label, deliver);
+      kernel.after(this.#latency(), null, label, () => deliver(false));
       if (this.#happens('requestDoubled')) {
         this.#faults.fire('request doubled');
-        kernel.after(this.#latency() * (1 + this.#chance.below(40)), null, `${label} again`, deliver);
+        kernel.after(this.#latency() * (1 + this.#chance.below(40)), null, `${label} again`, () => deliver(true));
       }
     });
   }
@@ -248,13 +270,17 @@ export class Network {
         continue;
       }
       const isLate = this.#happens('hintLate');
-      if (isLate) this.#faults.fire('hint late', isForeign);
+      if (isLate) this.#faults.fire('hint late');
       const copies = this.#happens('hintDoubled') ? 2 : 1;
-      if (copies === 2) this.#faults.fire('hint doubled', isForeign);
+      if (copies === 2) this.#faults.fire('hint doubled');
       for (let copy = 0; copy < copies; copy += 1) {
         const ms = this.#latency() + (isLate ? this.#chance.below(5_000) : 0) + copy * this.#chance.below(500);
         // What arrives is a copy. Hints are JSON.
-        this.#kernel.after(ms, entry.life, `hint ${topic}`, () => entry.hear(topic, JSON.parse(text) as JsonMap[]));
+        this.#kernel.after(ms, entry.life, `hint ${topic}`, () => {
+          if (isLate && isForeign) this.#faults.matter('hint late');
+          if (copy > 0 && isForeign) this.#faults.matter('hint doubled');
+          entry.hear(topic, JSON.parse(text) as JsonMap[]);
+        });
       }
     }
   }

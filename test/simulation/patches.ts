@@ -53,8 +53,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a heartbeat does not renew the hold',
-    file: 'actors/command-service.ts',
-    find: 'if (touches.length > 0) await store.touch(touches);',
+    file: 'actors/holds.ts',
+    find: 'if (touches.length > 0) await this.#parts.store.touch(touches);',
     replace: '',
   },
   {
@@ -184,6 +184,18 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'actors/children.ts',
     find: 'for (const waiting of await store.parked()) settled',
     replace: 'for (const waiting of [] as Waiting[]) settled',
+  },
+  {
+    name: 'children of a failed wait go on',
+    file: 'actors/execution-service.ts',
+    find: 'for (const executionId of [child, ...(await this.#parts.store.runningDescendants(child))])',
+    replace: 'for (const executionId of [] as number[])',
+  },
+  {
+    name: 'a grant goes by the heartbeat it remembers',
+    file: 'machines/command/claim.ts',
+    find: 'const isNewer = heartbeatAt === null || instantOf(seen.heartbeatAt) > instantOf(heartbeatAt);',
+    replace: 'const isNewer = false;',
   },
   {
     name: 'a snapshot is taken while events wait',

@@ -8,7 +8,7 @@ import type { EngineSettings } from '../../actors/engine.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { Chance } from '../support/arbitraries.ts';
 import { SETTINGS } from '../support/world.ts';
-import { drawPlaybooks } from './playbooks.ts';
+import { drawPlaybooks, failingWaits } from './playbooks.ts';
 
 /** Chances in a thousand. */
 export interface Rates {
@@ -100,7 +100,8 @@ export function drawPlan(seed: number): Plan {
     capacity: 1 + chance.below(4),
     skewMs: isCalm ? 0 : drawSkew(chance),
   }));
-  const playbooks = drawPlaybooks(chance);
+  const drawn = drawPlaybooks(chance);
+  const playbooks = seed % 7 === 3 ? failingWaits() : drawn;
   const executions = 1 + chance.below(chance.isOneIn(5) ? 20 : 6);
   const pace = {
     leaseSeconds: chance.pick([2, 5, 10]),
@@ -126,6 +127,7 @@ export function drawPlan(seed: number): Plan {
     },
     policy: { leaseSeconds: chance.pick([2, 6]), heartbeatStaleSeconds: 4, hardTimeoutSeconds: chance.pick([16, 24]) },
     pendingRetrySeconds: chance.pick([2, 6]),
+    cancelCheckSeconds: 5,
     commandMaxAttempts: isCalm ? 5 : chance.pick([60, 60, 60, 3]),
     flushMaxTurns: chance.pick([1, 2, 256]),
     mailboxMax: chance.pick([2, 64, 64]),

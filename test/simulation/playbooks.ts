@@ -25,6 +25,29 @@ export function drawPlaybooks(chance: Chance): Readonly<Record<string, readonly 
   return playbooks;
 }
 
+/** A run that fails while it waits for a child, which waits for one of its own: what draws hardly ever come by. */
+export function failingWaits(): Readonly<Record<string, readonly JsonMap[]>> {
+  const chain = (size: number, more: JsonMap = {}) =>
+    Array.from({ length: size }, (_, at) => {
+      const next = at + 1 < size ? { next: { spec: {}, arcs: [{ step: `s${at + 1}` }] } } : {};
+      return step(`s${at}`, { ...(at === 1 ? more : {}), ...next });
+    });
+  const waitsFor = (path: string): JsonMap => ({ tool: { kind: 'playbook', path, wait: true } });
+  const both = { spec: { mode: 'inclusive' }, arcs: [{ step: 'wait' }, { step: 'quick' }] };
+  const raises = { spec: {}, arcs: [{ step: 'never', when: '{{ workload.none + 1 > 0 }}' }] };
+  return {
+    'flow/0': [
+      step('start', { next: both }),
+      step('wait', waitsFor('flow/1')),
+      step('quick', { next: { spec: {}, arcs: [{ step: 'then' }] } }),
+      step('then', { next: raises }),
+      step('never'),
+    ],
+    'flow/1': chain(8, waitsFor('flow/2')),
+    'flow/2': chain(40),
+  };
+}
+
 function drawSteps(chance: Chance, index: number, count: number): readonly JsonMap[] {
   const size = 1 + chance.below(5);
   const isFan = chance.isOneIn(3);

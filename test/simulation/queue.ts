@@ -27,14 +27,22 @@ export class Queue {
   readonly #now: () => number;
   /** Whether this job vanishes. */
   readonly #isLost: () => boolean;
+  readonly #lost = new Set<number>();
+  readonly #onFound: () => void;
 
-  constructor(now: () => number, isLost: () => boolean) {
+  /** `onFound`: a batch whose job had vanished was put in again. */
+  constructor(now: () => number, isLost: () => boolean, onFound: () => void) {
     this.#now = now;
     this.#isLost = isLost;
+    this.#onFound = onFound;
   }
 
   put(jobs: readonly BatchJob[]): void {
-    for (const job of jobs) if (!this.#isLost()) this.#rows.push({ job, at: 0, tries: 0, isDone: false });
+    for (const job of jobs) {
+      if (this.#lost.delete(job.requestId)) this.#onFound();
+      if (this.#isLost()) this.#lost.add(job.requestId);
+      else this.#rows.push({ job, at: 0, tries: 0, isDone: false });
+    }
   }
 
   take(): Taken | null {

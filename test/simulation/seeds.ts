@@ -7,9 +7,13 @@ import { simulate } from './simulation.ts';
 export interface SeedsOptions {
   readonly first: number;
   readonly count: number;
+  /** From one seed to the next. */
+  readonly stride: number;
   readonly cut: Cut;
-  /** Run each seed twice and compare. */
-  readonly twice: boolean;
+  /** There is one seed, and somebody looks at it. */
+  readonly isAlone: boolean;
+  /** Run every so manieth seed twice and compare; 0: none. */
+  readonly twiceEvery: number;
   readonly isVerbose: boolean;
   readonly isShrinking: boolean;
   /** Stop after so many failures. */
@@ -33,38 +37,39 @@ const STEPS = 200;
 const STEPS_OF_MANY = 40;
 
 export async function runSeeds(options: SeedsOptions): Promise<SeedsReport> {
-  const { first, count, cut, say } = options;
+  const { first, count, stride, cut, say } = options;
   const faults = new FaultBook();
   const failures: { seed: number; invariant: string }[] = [];
   const began = process.cpuUsage();
   let done = 0;
   let events = 0;
   let virtualMs = 0;
-  for (let seed = first; seed < first + count && failures.length < options.failuresMax; seed += 1) {
+  for (let index = 0; index < count && failures.length < options.failuresMax; index += 1) {
+    const seed = first + index * stride;
     options.onSeed(seed);
     const drawn = drawPlan(seed);
     const plan = cutPlan(drawn, cut);
-    if (count === 1) say(`seed ${seed}: ${describePlan(plan)}`);
+    if (options.isAlone) say(`seed ${seed}: ${describePlan(plan)}`);
     const outcome = await simulate(plan);
     done += 1;
     events += outcome.events;
     virtualMs += outcome.virtualMs;
     faults.add(outcome.faults);
     let { failure } = outcome;
-    if (failure === null && options.twice) {
+    if (failure === null && options.twiceEvery > 0 && index % options.twiceEvery === 0) {
       const again = await simulate(plan);
       if (again.hash !== outcome.hash)
         failure = { invariant: 'determinism', message: `the hash was ${outcome.hash}, then ${again.hash}` };
     }
     if (failure === null) {
       if (options.isVerbose) for (const line of outcome.trace) say(line);
-      if (count === 1) say(`ok: ${outcome.events} events, ${outcome.commits} commits, hash ${outcome.hash}`);
+      if (options.isAlone) say(`ok: ${outcome.events} events, ${outcome.commits} commits, hash ${outcome.hash}`);
       continue;
     }
     failures.push({ seed, invariant: failure.invariant });
-    if (count > 1) say(`seed ${seed}: ${describePlan(plan)}`);
+    if (!options.isAlone) say(`seed ${seed}: ${describePlan(plan)}`);
     say(failure.message);
-    const steps = options.isVerbose || count === 1 ? STEPS : STEPS_OF_MANY;
+    const steps = options.isVerbose || options.isAlone ? STEPS : STEPS_OF_MANY;
     for (const line of outcome.trace.slice(-steps)) say(line);
     say(`replay: npm run sim -- --seed ${seed}${options.again} ${optionsOf(cut)}`.trimEnd());
     if (!options.isShrinking || failure.invariant === 'determinism') continue;

@@ -83,6 +83,7 @@ export function createServer(parts: ServerParts): Server {
     limits: settings.limits.template,
     sources: {
       request: () => Promise.reject(new Error('no playbook of a world asks for tokens')),
+      managed: () => Promise.reject(new Error('no playbook of a world asks for secrets')),
       secret: () => undefined,
       credential: async () => null,
       deadline: (ms) => AbortSignal.timeout(ms),

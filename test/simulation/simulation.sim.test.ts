@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { MUTANTS, TINY } from './patches.ts';
 import { drawPlan } from './plan.ts';
 import { runSeeds } from './seeds.ts';
 import { NO_CUT } from './shrink.ts';
@@ -10,13 +12,32 @@ const FIRST = Number(process.env['FC_SEED'] ?? 70_001);
 async function failuresOf(first: number, count: number): Promise<string> {
   const lines: string[] = [];
   await runSeeds({
-    ...{ first, count, cut: NO_CUT, twice: false, isVerbose: false, isShrinking: false, failuresMax: 1 },
+    ...{
+      first,
+      count,
+      stride: 1,
+      isAlone: false,
+      cut: NO_CUT,
+      twiceEvery: 0,
+      isVerbose: false,
+      isShrinking: false,
+      failuresMax: 1,
+    },
     ...{ again: ' --plain', say: (line: string) => lines.push(line), onSeed: () => {} },
   });
   return lines.join('\n');
 }
 
 describe('the simulator', () => {
+  test.each([...TINY, ...MUTANTS].map((patch) => [patch.file, patch.find, patch] as const))(
+    'changes one place of %s: %s',
+    (file, find, { replace }) => {
+      const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+      expect(text.split(find)).toHaveLength(2);
+      expect(replace).not.toBe(find);
+    },
+  );
+
   test('finds the invariants kept and everything ended', async () => {
     expect(await failuresOf(FIRST, 150)).toBe('');
   }, 60_000);

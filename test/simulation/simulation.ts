@@ -4,6 +4,7 @@
  */
 import type { Log, Meter } from '../../actors/ports.ts';
 import type { CatalogEntry, CatalogService } from '../../actors/services.ts';
+import { TERMINAL_TYPES } from '../../machines/events.ts';
 import type { Playbook } from '../../machines/playbook/document.ts';
 import { Chance } from '../support/arbitraries.ts';
 import { playbookOf } from '../support/playbooks.ts';
@@ -85,6 +86,7 @@ class Simulation {
         if (isLost) this.#faults.fire('job lost');
         return isLost;
       },
+      () => this.#faults.matter('job lost'),
     );
     this.#database.store.onJobs((jobs) => this.#queue.put(jobs));
     this.#catalog = catalogOf(plan, this.#database);
@@ -109,7 +111,10 @@ class Simulation {
         ),
       now: () => EPOCH + kernel.now,
     });
-    kernel.onHeldUp = () => this.#faults.matter('server paused');
+    kernel.onHeldUp = (held) =>
+      this.#faults.matter(
+        this.#servers.some((host) => host.serving?.life === held) ? 'server paused' : 'worker paused',
+      );
     this.#database.onCommit((flush, before) => {
       this.#commits += 1;
       for (const event of flush.events) {
@@ -142,6 +147,9 @@ class Simulation {
       await this.#judge(false);
       await this.#liveness();
       await this.#judge(true);
+      for (const [executionId, eventId] of this.#ledger.byHand)
+        if (this.#database.store.log(executionId).find((event) => TERMINAL_TYPES.has(event.type))?.eventId === eventId)
+          this.#faults.matter('row by hand');
     } catch (error) {
       failure = {
         invariant: error instanceof Violation ? error.invariant : 'no defect',
@@ -334,18 +342,18 @@ class Simulation {
     const { serving } = host;
     if (serving === null) return;
     if (happening.kind === 'pauseServer') {
-      this.#faults.fire('server paused', false);
+      this.#faults.fire('server paused');
       serving.life.pausedUntil = kernel.now + happening.ms;
       host.wellSinceMs = kernel.now + happening.ms;
     } else if (happening.kind === 'cutDatabase') {
       this.#network.cut(host.name, happening.ms);
       host.wellSinceMs = kernel.now + happening.ms;
     } else if (happening.kind === 'killServer') {
-      this.#faults.fire('server killed');
+      this.#faults.fire('server killed', this.#network.openOf(serving.life) > 0);
       this.#killServer(host);
       kernel.after(happening.downMs, null, `${host.name} comes back`, () => this.#startServer(host));
     } else if (happening.kind === 'stopServer') {
-      this.#faults.fire('server stopped in order');
+      this.#faults.fire('server stopped in order', this.#network.openOf(serving.life) > 0);
       const end = () => {
         if (host.serving !== serving) return;
         this.#killServer(host);
@@ -369,11 +377,11 @@ class Simulation {
     } else if (happening.kind === 'cutWorker') {
       this.#network.cut(host.name, happening.ms);
     } else if (happening.kind === 'killWorker') {
-      this.#faults.fire('worker killed');
+      this.#faults.fire('worker killed', running.worker.isBusy);
       this.#killWorker(host);
       kernel.after(happening.downMs, null, `${host.name} comes back`, () => this.#startWorker(host));
     } else if (happening.kind === 'drainWorker') {
-      this.#faults.fire('worker drained');
+      this.#faults.fire('worker drained', running.worker.isBusy);
       kernel.after(0, running.life, `${host.name} drains`, () => {
         running.worker
           .drain()
@@ -489,8 +497,17 @@ function catalogOf(plan: Plan, database: Database): CatalogService {
     throw new Error('the catalog of a world only starts executions');
   };
   return {
-    ...{ register: refuse, get: refuse, list: refuse, versions: refuse, archive: refuse, update: refuse, find: refuse },
-    ...{ validate: refuse, read: refuse },
+    ...{
+      register: refuse,
+      get: refuse,
+      list: refuse,
+      count: refuse,
+      versions: refuse,
+      archive: refuse,
+      update: refuse,
+      find: refuse,
+    },
+    ...{ validate: refuse, read: refuse, accessRules: refuse },
     byId: async (id) => find((entry) => entry.catalogId === id).entry,
     executable: async ({ path, catalogId }) =>
       find((entry) => (catalogId === undefined ? entry.path === path : entry.catalogId === catalogId)),

@@ -74,6 +74,11 @@ export class SimulatedWorker {
     return this.#parts.life.name;
   }
 
+  /** Whether something would be missed without it. */
+  get isBusy(): boolean {
+    return this.#held.size > 0 || this.#due.size > 0;
+  }
+
   start(): void {
     this.#live().catch((error: unknown) => this.#parts.kernel.fail(error));
   }
@@ -210,12 +215,15 @@ export class SimulatedWorker {
     const { ledger, faults, kernel } = this.#parts;
     const { commandId, attempt } = grant.row;
     const known = this.#held.get(commandId);
+    // A forgotten one was told of again, to this worker or another.
+    if (ledger.forgotten.delete(commandId)) faults.matter('worker forgets a command');
     if (known?.grant.row.attempt === attempt || this.#due.has(endId(grant))) return;
     if (known !== undefined) this.#drop(known);
     ledger.grants.push({ commandId, attempt, worker: this.name, instance: this.#parts.instance });
     const held: Held = { grant, isStopped: false };
     if (this.#chance.below(1_000) < this.#rate('forgets')) {
       faults.fire('worker forgets a command');
+      ledger.forgotten.add(commandId);
       return;
     }
     this.#held.set(commandId, held);
@@ -248,7 +256,7 @@ export class SimulatedWorker {
       isSlow ? this.#chance.pick([3_000, 9_000, 30_000]) : 5 + this.#chance.below(isHealed() ? 60 : 400),
     );
     const config = grant.toolConfig;
-    if (life.skewMs !== 0) faults.fire('worker clock wrong');
+    if (life.skewMs !== 0) faults.fire('worker clock wrong', Math.abs(life.skewMs) > 1_000);
     const common = {
       startedAt: new Date(EPOCH + kernel.now + life.skewMs).toISOString(),
       ...{ durationMs: 5, tasks: {}, warnings: [], log: null },
@@ -302,10 +310,13 @@ export class SimulatedWorker {
   }
 
   #settle({ reports }: ExchangeReceipt, due: readonly Due[]): void {
-    const { kernel, ledger } = this.#parts;
+    const { kernel, ledger, faults } = this.#parts;
     for (const receipt of reports) {
       const entry = due.find((each) => each.report.reportId === receipt.reportId);
-      if (entry === undefined) continue;
+      if (entry === undefined) {
+        faults.matter('report sent again');
+        continue;
+      }
       if (receipt.result === 'deferred') {
         entry.notBefore = kernel.now + 200;
         continue;

@@ -129,6 +129,15 @@ describe('archiving', () => {
       archived: [two.entry.catalogId],
     });
     expect((await catalog.executable({ path: 'demo/one' })).entry.catalogId).toBe(one.entry.catalogId);
+    const page = {
+      ...ALL,
+      pathPrefix: 'demo/one',
+      versions: 'all',
+      includeArchived: true,
+      limit: 1,
+      afterPath: 'z',
+    } as const;
+    expect(await catalog.count(page)).toBe((await catalog.list({ ...page, limit: 99, afterPath: 'a' })).length);
     expect(await catalog.list({ ...ALL, pathPrefix: 'demo/one', versions: 'all', includeArchived: true })).toHaveLength(
       2,
     );

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { OPEN_CALLER } from '../../actors/audit.ts';
 import { createSessionService, type NewSession } from '../../actors/session-service.ts';
 import { createDatabase, type Database } from '../../src/store/pool.ts';
 import { createSessionStore } from '../../src/store/sessions.ts';
@@ -7,6 +8,8 @@ import { queryRows, quiet, startTestPostgres, type TestPostgres } from '../suppo
 
 let postgres: TestPostgres;
 let database: Database;
+let lastId = 0;
+const published: string[] = [];
 
 const WHO: NewSession = {
   subject: 'user-7',
@@ -31,6 +34,9 @@ afterAll(async () => {
 const service = (idleSeconds = 1800, maxSeconds = 43_200) =>
   createSessionService({
     store: createSessionStore(database.reads),
+    ids: { next: () => ++lastId, reserve: async () => {} },
+    bus: { publish: (topic, hints) => published.push(JSON.stringify([topic, hints])) },
+    caller: () => OPEN_CALLER,
     newToken: () => randomBytes(32).toString('base64url'),
     digest: (token) => createHash('sha256').update(token).digest(),
     idleSeconds,
@@ -87,6 +93,16 @@ test('all sessions of one subject can be ended at once', async () => {
     await sessions.create({ ...WHO, subject: 'user-11' }),
     await sessions.create({ ...WHO, subject: 'user-11' }),
   ];
+  published.length = 0;
   expect(await sessions.revoke({ subject: 'user-11' })).toBe(2);
+  expect(published).toEqual(['["control",[{"action":"access_changed"}]]']);
+  expect(await sessions.revoke({ subject: 'user-11' })).toBe(0);
+  expect(published).toHaveLength(1);
+  const audited = await queryRows(
+    postgres.url,
+    "select action, detail::text from core.audit where target = 'user-11' order by audit_id",
+  );
+  expect(audited.map(({ action }) => action)).toEqual(['session.login', 'session.login', 'session.logout']);
+  expect(JSON.stringify(audited)).not.toContain(made[0]?.token);
   for (const { token } of made) expect(await sessions.validate(token)).toBeNull();
 });

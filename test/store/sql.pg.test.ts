@@ -74,6 +74,8 @@ describe('the login of the own database', () => {
     ['another role by setting', `select set_config('role', 'callboard', false)`],
     ['another session user', 'set session authorization callboard'],
     ['an extension', 'create extension if not exists dblink'],
+    ['another database', `select dblink_connect('dbname=postgres')`],
+    ['a file as a table', `create foreign table core.f (a text) server files options (filename '/etc/passwd')`],
     ['a table', 'create table core.mine (a int)'],
     ['a table in public', 'create table public.mine (a int)'],
     ['a temporary table', 'create temporary table mine (a int)'],
@@ -83,12 +85,11 @@ describe('the login of the own database', () => {
     ['a removal', 'delete from core.event'],
     ['a row lock', 'select id from core.credential for update'],
     ['a table lock', 'lock table core.event in access exclusive mode'],
-    ['a long sleep', 'select pg_sleep(60)'],
     ['partitions', 'select core.ensure_partitions(1, 1)'],
     ['another session', 'select pg_terminate_backend(1)'],
     ['a setting of the server', `alter system set fsync = off`],
     ['a setting for its next session', `alter role callboard_query set statement_timeout = 0`],
-  ])('does not get %s', async (_, query) => {
+  ])('SQ-01 does not get %s', async (_, query) => {
     await refused(query);
     expect(existsSync(canary)).toBe(false);
   });
@@ -101,6 +102,14 @@ describe('the login of the own database', () => {
     await refused(`insert into core.test_suite (suite_id, playbook_path, tests) values ('x', 'x', '[]')`, [
       '42501',
       '25006',
+    ]);
+  });
+
+  test('SQ-01 is who it was after it gave up a role', async () => {
+    for (const query of ['reset role', 'set session authorization default', 'reset all'])
+      await guarded.run(own, statement(query));
+    expect((await ok(guarded, own, 'select current_user as me, session_user as login')).rows).toEqual([
+      { me: 'callboard_query', login: 'callboard_query' },
     ]);
   });
 
@@ -201,7 +210,7 @@ describe('a statement through a credential', () => {
     ]);
   });
 
-  test('stops at the wanted number of rows and says so', async () => {
+  test('SQ-03 stops at the wanted number of rows and says so', async () => {
     const series = 'select n from generate_series(1, 250) as n';
     const cut = await ok(guarded, credential, series, { maxRows: 120 });
     expect([cut.rowCount, cut.truncated, cut.rows.at(-1)]).toEqual([120, true, { n: 120 }]);
@@ -212,7 +221,7 @@ describe('a statement through a credential', () => {
     ).toHaveLength(1);
   });
 
-  test('stops at 16 MiB of values, and at a single value that is larger than all of it', async () => {
+  test('SQ-03 stops at 16 MiB of values, and at a single value that is larger than all of it', async () => {
     const wide = await ok(guarded, credential, `select repeat('x', 1024 * 1024) as x from generate_series(1, 30)`, {
       maxRows: 100,
     });
@@ -221,8 +230,9 @@ describe('a statement through a credential', () => {
     expect(huge).toMatchObject({ ok: false, sqlstate: '54000' });
   });
 
-  test('ends in time, whatever it does to the clock of the server', async () => {
+  test('SQ-03 ends in time, whatever it does to the clock of the server', async () => {
     const late = { ok: false, sqlstate: '57014' };
+    expect(await guarded.run(own, statement('select pg_sleep(20)', { timeoutSeconds: 0.2 }))).toMatchObject(late);
     expect(await guarded.run(credential, statement('select pg_sleep(20)', { timeoutSeconds: 0.2 }))).toMatchObject(
       late,
     );
@@ -233,7 +243,8 @@ describe('a statement through a credential', () => {
     expect(performance.now() - began).toBeLessThan(5000);
     await queryRows(
       postgres.url,
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'callboard:sql'`,
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and application_name = 'callboard:sql'`,
     );
   });
 

@@ -12,6 +12,7 @@ import { readConfig } from '../../src/config.ts';
 import { silentLog } from '../../src/log.ts';
 import { startServer } from '../../src/server.ts';
 import { startTestPostgres } from './postgres.ts';
+import { testBus } from './processes.ts';
 
 export type Events = Awaited<ReturnType<CallboardClient['events']>>['events'];
 
@@ -50,7 +51,7 @@ export async function startLanguageStack(worker: Partial<Config['worker']> = {})
   closing.push(() => database.stop());
   const folder = await mkdtemp(join(tmpdir(), 'callboard-language-'));
   closing.push(() => rm(folder, { recursive: true, force: true }));
-  const config = { ...readConfig({}), databaseUrl: database.url, dataDir: folder, port: 0 };
+  const config = { ...readConfig(testBus()), databaseUrl: database.url, dataDir: folder, port: 0 };
   const server = await startServer(config, { log: silentLog });
   closing.push(() => server.stop());
   const startWorker = (change: Partial<Config['worker']>) =>

@@ -80,8 +80,10 @@ const LAWS: Readonly<Record<string, Law>> = {
       const before = events[index - 1];
       if (event.type !== 'playbook.completed' && event.type !== 'playbook.failed') return [];
       const expected = event.type.replace('playbook', 'workflow');
+      // An end from outside is its own cause.
+      const isDecision = event.causeId !== event.eventId;
       return when(
-        before?.type !== expected || before.causeId !== event.causeId,
+        before?.type !== expected || (isDecision && before.causeId !== event.causeId),
         `${event.type} (event ${event.eventId}) stands behind ${before?.type}`,
       );
     }),

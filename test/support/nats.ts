@@ -19,12 +19,33 @@ export interface TestNats extends AsyncDisposable {
   readonly port: number;
   /** `127.0.0.1:<port>` */
   readonly server: string;
+  /** SIGKILL, and waits until it is gone. What it had on disk stays. */
+  kill(): Promise<void>;
+  /** Another one in its place, with other arguments if they are given. */
+  start(...args: readonly string[]): Promise<void>;
 }
 
 /** Rejects when the server does not get ready; `args` are added to its command line. */
 export async function startTestNats(...args: readonly string[]): Promise<TestNats> {
   const folder = await mkdtemp(join(tmpdir(), 'callboard-nats-'));
   const port = await freePort();
+  let running = await run(folder, port, args);
+  return {
+    port,
+    server: `127.0.0.1:${port}`,
+    kill: () => running.kill(),
+    async start(...other) {
+      await running.kill();
+      running = await run(folder, port, other.length > 0 ? other : args);
+    },
+    async [Symbol.asyncDispose]() {
+      await running.kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function run(folder: string, port: number, args: readonly string[]): Promise<{ kill(): Promise<void> }> {
   const child = spawn(natsBinary ?? 'nats-server', ['-a', '127.0.0.1', '-p', String(port), '-sd', folder, ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -39,12 +60,9 @@ export async function startTestNats(...args: readonly string[]): Promise<TestNat
     });
   });
   return {
-    port,
-    server: `127.0.0.1:${port}`,
-    async [Symbol.asyncDispose]() {
+    async kill() {
       child.kill('SIGKILL');
       await ended;
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -113,6 +113,13 @@ export class Stage {
   }
 }
 
+/** The whole of these tests can be run on another bus: `CALLBOARD_TEST_BUS=none`, or the address of a NATS server. */
+export function testBus(): Environment {
+  const wanted = process.env['CALLBOARD_TEST_BUS'] ?? '';
+  if (wanted === '') return {};
+  return wanted.includes('://') ? { SVC_NATS_URL: wanted } : { SVC_BUS: wanted };
+}
+
 function startProcess(argv: readonly string[], environment: Environment): ServiceProcess {
   const child = spawn(process.execPath, [LAUNCHER, ...argv], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -121,6 +128,7 @@ function startProcess(argv: readonly string[], environment: Environment): Servic
       HOME: process.env['HOME'],
       NO_COLOR: '1',
       SVC_LOG_FORMAT: 'json',
+      ...testBus(),
       ...environment,
     },
   });

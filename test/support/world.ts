@@ -36,6 +36,7 @@ export const SETTINGS: EngineSettings = {
   pendingRetrySeconds: 60,
   stepTimeoutSeconds: 21_600,
   commandMaxAttempts: 5,
+  cancelCheckSeconds: 5,
   nestingMax: 32,
   flushMaxTurns: 256,
   mailboxMax: 64,
@@ -257,12 +258,14 @@ export class World {
       get: refuse,
       byId: async (catalogId) => byId(catalogId).entry,
       list: refuse,
+      count: refuse,
       versions: refuse,
       archive: refuse,
       update: refuse,
       find: refuse,
       validate: refuse,
       read: refuse,
+      accessRules: refuse,
       executable: async ({ path, catalogId }) => {
         if (catalogId !== undefined) return byId(catalogId);
         const found = [...this.#playbooks.values()].find(({ entry }) => entry.path === path);

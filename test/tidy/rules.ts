@@ -163,8 +163,13 @@ const LAYERS: readonly Rule[] = [
   ),
   layer(
     'src/gui/',
-    ['machines/playbook/tool-fields.ts'],
-    'src/gui runs in a browser and speaks HTTP: of the server it may know the table of tool fields, nothing else.',
+    [
+      'machines/json.ts',
+      'machines/playbook/json-schema.ts',
+      'machines/playbook/schema-words.ts',
+      'machines/playbook/tool-fields.ts',
+    ],
+    'src/gui runs in a browser and speaks HTTP: of the server it may know the JSON Schema of playbooks, nothing else.',
   ),
   {
     sentence: 'The GUI is pages, no library: only src/api and src/host import it, and only src/gui/build.',

@@ -17,6 +17,18 @@ describe('the connection of a postgres task', () => {
       expect(readConnection({}, stored('postgres', data))).toEqual(expected);
   });
 
+  it('is refused where its owner did not list the host, whoever named that', () => {
+    const auth = {
+      ...stored('postgres', { host: 'h', user: 'u', password: 'p' }),
+      hosts: ['h', '*.db.test', 'i:5433'],
+    };
+    expect(readConnection({}, auth)).toMatchObject({ host: 'h' });
+    expect(readConnection({ host: 'a.DB.test.' }, auth)).toMatchObject({ password: 'p' });
+    expect(readConnection({ host: 'i', port: 5433 }, auth)).toMatchObject({ password: 'p' });
+    for (const fields of [{ host: 'evil' }, { host: 'i' }, { connection_string: 'postgres://evil.test/db' }])
+      expect(() => readConnection(fields, auth)).toThrow(/^credential 'shop' is not meant for host/);
+  });
+
   it('reads a socket folder from a connection string', () => {
     const config = (text: string) => readConnection({ connection_string: text }, null);
     expect(config('postgres://u:p@/d?host=/run/pg&port=6000')).toMatchObject({

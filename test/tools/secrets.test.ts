@@ -25,8 +25,7 @@ describe('a secrets task', () => {
     [{ provider: 'env', name: 'HOME' }, 'missing_reference', 'SVC_SECRET_HOME'],
     [{ provider: 'env', name: '../SVC_PORT' }, 'missing_reference', 'SVC_SECRET____SVC_PORT'],
     [{ provider: 'env', name: '' }, 'config', 'name'],
-    [{ provider: 'gcp', name: 'x' }, 'config', "'gcp' is not available in this build"],
-    [{ provider: 'shelf', name: 'x' }, 'config', "'shelf' is unknown"],
+    [{ provider: 'shelf', name: 'x' }, 'config', "'shelf' is unknown; known: env, aws, gcp, azure"],
   ] as [JsonMap, string, string][])('%j fails with kind %s', async (fields, kind, sentence) => {
     const { error } = failed(await run(fields).outcome);
     expect(error).toMatchObject({ kind, retryable: false, message: expect.stringContaining(sentence) });

@@ -126,7 +126,7 @@ describe('a run nobody can go on with', () => {
     expect(ended.map((each) => each.id)).toEqual([1, 2]);
   });
 
-  test('is looked for in the window before the start and not after it', async () => {
+  test('RP-08 is looked for in the window before the start and not after it', async () => {
     const { asked, startedAt } = await restart({});
     expect(asked).toEqual({ from: isoOf(startedAt - 300_000), before: isoOf(startedAt) });
   });

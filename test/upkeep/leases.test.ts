@@ -16,7 +16,7 @@ function holder(name: string, store: MemoryLeases, clock: StepClock, meter: Mete
 const silent: Meter = { count() {}, observe() {}, gauge() {} };
 
 describe('two processes', () => {
-  test('never hold one lease at the same time', async () => {
+  test('RP-01 never hold one lease at the same time', async () => {
     const clock = createStepClock();
     const store = createMemoryLeases(clock);
     const [a, b] = [holder('a', store, clock), holder('b', store, clock)];

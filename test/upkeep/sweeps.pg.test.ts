@@ -134,7 +134,7 @@ describe('a sweep', () => {
     expect(await reaper.sweepNow()).toMatchObject({ report: { republished: 0 } });
   });
 
-  test('that comes back full is followed by the next at once', async () => {
+  test('CL-11 that comes back full is followed by the next at once', async () => {
     await test_.database.reads.run(
       `insert into core.command (execution_id, command_id, event_id, catalog_id, command_key, step_name, tool_kind, pool,
          next_wake_at, meta)
@@ -171,7 +171,7 @@ describe('a sweep', () => {
 });
 
 describe('two processes', () => {
-  test('one sweeps; the other is told who does, and asks it', async () => {
+  test('RP-01 one sweeps; the other is told who does, and asks it', async () => {
     await command(1);
     const [a, b] = [process_('a'), process_('b')];
     await a.reaper.sweepNow();
@@ -183,7 +183,7 @@ describe('two processes', () => {
     expect(a.announced).toEqual([1, 1]);
   });
 
-  test('one that slept through its lease finds its pages refused and has written nothing', async () => {
+  test('RP-01 one that slept through its lease finds its pages refused and has written nothing', async () => {
     await command(1);
     const [a, b] = [process_('a', 0.2), process_('b')];
     const slept = (await a.leases.acquire('command_reaper')) ?? fail();
@@ -197,7 +197,7 @@ describe('two processes', () => {
     expect(await b.reaper.sweepNow()).toMatchObject({ status: 'ok', report: { republished: 1 } });
   });
 
-  test('a lease cannot be taken over while a page under it is being written', async () => {
+  test('RP-01 a lease cannot be taken over while a page under it is being written', async () => {
     await command(1);
     const a = process_('a', 0.2);
     const fence: Fence = (await a.leases.acquire('command_reaper')) ?? fail();

@@ -45,6 +45,7 @@ export function commandOf(options: CommandOptions): WorkerCommand {
     iteration: options.iteration ?? null,
     timeoutSeconds: options.timeoutSeconds ?? 60,
     trace: null,
+    tracestate: null,
     resume: options.resume ?? null,
   };
 }

@@ -262,6 +262,7 @@ function commandWire(commandId: number, toolConfig: Json, attempt: number): Comm
       cursor: null,
       parent_execution_id: null,
       trace: null,
+      tracestate: null,
     },
   };
 }

@@ -16,7 +16,7 @@ const notFound = () => Promise.reject(new ApiError(404, { code: 'not_found', det
 
 describe('a secret', () => {
   it.each(['a-long-secret', 'tiny'])('%s is real in the pipeline and hidden in the report', async (secret) => {
-    const tool = createSecrets({ environment: { SVC_SECRET_KEY: secret } });
+    const tool = createSecrets({ managers: new Map(), environment: { SVC_SECRET_KEY: secret } });
     const { tool: http, calls } = scripted('http', [ok({ sent: true, echo: secret })]);
     const report = await run(
       [

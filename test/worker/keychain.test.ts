@@ -198,7 +198,21 @@ describe('renewal', () => {
   test('of another worker is waited for and read again', async () => {
     const { reader, asked, sent } = world([expired(false), expired(false), live('theirs')]);
     expect(await reader.resolve(request)).toMatchObject({ data: { access_token: 'theirs' } });
-    expect(asked.map((each) => each.claimRenewal)).toEqual([true, false, false]);
+    expect(asked.map((each) => each.claimRenewal)).toEqual([true, false, false, false]);
+    expect(sent).toEqual([]);
+  });
+
+  test('of another worker is looked for by one of those who wait here, whoever of them is stopped', async () => {
+    const readings = [...Array.from({ length: 55 }, () => expired(false)), live('theirs')];
+    const { reader, asked, sent } = world(readings);
+    const stop = new AbortController();
+    const first = reader.resolve({ ...request, signal: stop.signal });
+    const others = Array.from({ length: 49 }, () => reader.resolve(request));
+    stop.abort(new Error('stopped'));
+    await expect(first).rejects.toThrow('stopped');
+    for (const value of await Promise.all(others)) expect(value).toMatchObject({ data: { access_token: 'theirs' } });
+    // Once each, then some looks of one, then once each of those who are left.
+    expect(asked.length).toBeLessThan(50 + 10 + 50);
     expect(sent).toEqual([]);
   });
 

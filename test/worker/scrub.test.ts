@@ -30,6 +30,10 @@ describe('a secret is hidden', () => {
     ['in HTML', SECRET.replaceAll('&', '&amp;').replaceAll('"', '&#34;')],
     ['in hex', bytes.toString('hex')],
     ['in HEX', bytes.toString('hex').toUpperCase()],
+    ['in upper case', SECRET.toUpperCase()],
+    ['in lower case', SECRET.toLowerCase()],
+    ['in upper case and JSON', json(SECRET.toUpperCase())],
+    ['capitalised and percent-encoded', encodeURIComponent(`P${SECRET.slice(1)}`)],
     ['in base64', bytes.toString('base64')],
     ['in base64url', bytes.toString('base64url')],
   ])('%s', (_how, text) => {
@@ -46,6 +50,10 @@ describe('a secret is hidden', () => {
     expect(scrubber('secret-1').json({ 'a secret-1': ['secret-1', { b: 'xsecret-1x' }] })).toEqual({
       'a ***': ['***', { b: 'x***x' }],
     });
+  });
+
+  it('in upper case, also where that makes it longer', () => {
+    expect(scrubber('straßenbahn').text(`a ${'straßenbahn'.toUpperCase()} b`)).toBe('a *** b');
   });
 
   it('whole, where one secret contains another', () => {

@@ -81,6 +81,7 @@ export class Calls {
     return (run) => {
       run.step();
       const value = plain(subject(run));
+      if (run.strict && value === undefined) fault(`filter '${name}' gets an undefined value`);
       return filter.apply(run, value, args.positional(run), args.named(run));
     };
   }

@@ -1,6 +1,6 @@
 /** Rendering: a compiled template and a scope to a value, a text or a truth (language 8.5 to 8.8). */
 import { CompiledCondition, CompiledTemplate, type Condition, type Template } from './compiled.ts';
-import { Fault, TemplateError } from './errors.ts';
+import { Fault, fault, TemplateError } from './errors.ts';
 import type { Scope } from './facade.ts';
 import { fromJson } from './filters.ts';
 import { print } from './printing.ts';
@@ -21,6 +21,7 @@ export function evaluateNative(template: Template, scope: Scope, limits: Limits 
   if (compiled.form === 'plain') return compiled.source;
   return render(compiled, scope, limits, (run) => {
     const value = compiled.parts.evaluate(run);
+    if (run.strict && value === undefined) fault('the value is undefined');
     return compiled.form === 'text' && typeof value === 'string' ? typedText(run, value) : value;
   });
 }

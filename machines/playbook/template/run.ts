@@ -12,8 +12,12 @@ export interface Limits {
   /** Bytes of produced text; the sum of all intermediate strings is held to the same number. */
   readonly outputBytes: number;
   readonly timeoutMs?: number;
-  /** Milliseconds; without it `timeoutMs` says nothing. */
+  /** Milliseconds; without it `timeoutMs` and `until` say nothing. */
   readonly now?: () => number;
+  /** An instant of `now` at which whatever is rendered together has to be done. */
+  readonly until?: number;
+  /** Printing, filtering, iterating or yielding an undefined value is an error. */
+  readonly strict?: boolean;
 }
 
 export const DEFAULT_LIMITS: Limits = { steps: 1_000_000, outputBytes: 16_777_216 };
@@ -42,6 +46,7 @@ export class Run {
   captures = 0;
   /** Offset of the tag that is being evaluated, for messages. */
   at = 0;
+  readonly strict: boolean;
   readonly #limits: Limits;
   readonly #deadline: number;
   #written = 0;
@@ -52,9 +57,9 @@ export class Run {
     this.slots = slots === 0 ? NONE : new Array(slots).fill(UNSET);
     this.steps = limits.steps;
     this.#limits = limits;
-    const timed = limits.now !== undefined && limits.timeoutMs !== undefined;
-    this.#deadline = timed ? limits.now() + limits.timeoutMs : Number.POSITIVE_INFINITY;
-    this.floor = timed ? Math.max(0, limits.steps - TICK) : 0;
+    this.strict = limits.strict === true;
+    this.#deadline = deadlineOf(limits);
+    this.floor = Number.isFinite(this.#deadline) ? Math.max(0, limits.steps - TICK) : 0;
   }
 
   /** One node. */
@@ -118,6 +123,11 @@ export class Run {
     if (count > ELEMENTS_MAX) limit(`more than ${ELEMENTS_MAX} elements`);
     this.items(count);
   }
+}
+
+function deadlineOf({ now, timeoutMs, until = Number.POSITIVE_INFINITY }: Limits): number {
+  if (now === undefined) return Number.POSITIVE_INFINITY;
+  return timeoutMs === undefined ? until : Math.min(until, now() + timeoutMs);
 }
 
 /** Shared by all runs of templates without variables; nothing writes to it. */

@@ -56,7 +56,9 @@ export class Statements {
       const evaluate = this.expressions.compile(child);
       return (run: Run) => {
         run.at = at;
-        run.write(print(run, evaluate(run)));
+        const value = evaluate(run);
+        if (run.strict && value === undefined) fault('an undefined value is printed');
+        run.write(print(run, value));
       };
     });
     const only = parts[0];
@@ -95,7 +97,9 @@ export class Statements {
     const otherwise = node.else_ === null ? () => {} : this.#inFrame(node.else_);
     return (run) => {
       run.at = at;
-      const all = elementsOf(run, collection(run));
+      const value = collection(run);
+      if (run.strict && value === undefined) fault('an undefined value is iterated');
+      const all = elementsOf(run, value);
       const elements = condition === null ? all : all.filter((element) => admits(run, bind, condition, element));
       if (elements.length === 0) return otherwise(run);
       const state = new LoopState(elements);

@@ -12,7 +12,8 @@ import { freePort } from '../free-port.ts';
 import { readPlaybookFile } from '../playbook-file.ts';
 import { processLog } from '../process-log.ts';
 import { openRemote } from '../remote.ts';
-import { PortTaken, type Stack, startStack } from '../stack.ts';
+import { type Stack, startStack } from '../stack.ts';
+import { PortTaken } from '../start-trouble.ts';
 import { aborted, stopSignal } from '../stop-signal.ts';
 
 const FURTHER_PORTS = 20;
@@ -32,7 +33,8 @@ export const command: Command = {
     );
     const { stack, config } = await startSomewhere(settings, log, call);
     try {
-      const examples = call.flags['no-examples'] ? [] : await registerExamples(stack.url, log);
+      const examples = call.flags['no-examples'] ? [] : await registerExamples(stack, log);
+      stack.declareReady();
       call.terminal.out(welcome(stack.url, config, examples));
       await aborted(stop.signal);
     } finally {
@@ -52,7 +54,7 @@ async function startSomewhere(
   for (let tries = 1; ; tries += 1) {
     const config = await withFreePort(settings, call);
     try {
-      return { stack: await startStack(config, log, { worker: true }), config };
+      return { stack: await startStack(config, log, { worker: true, holdReadiness: true }), config };
     } catch (error) {
       if (portAsked(call) || tries === START_TRIES || !(error instanceof PortTaken)) throw error;
     }
@@ -77,9 +79,9 @@ async function withFreePort(config: Config, call: Call): Promise<Config> {
 }
 
 /** Paths of what was registered. An example that is refused is told and left out: it must not keep the server from starting. */
-async function registerExamples(url: string, log: Log): Promise<readonly string[]> {
+async function registerExamples({ url, token }: Stack, log: Log): Promise<readonly string[]> {
   const folder = fileURLToPath(new URL('../../../examples/', import.meta.url));
-  const remote = openRemote(url, null);
+  const remote = openRemote(url, token);
   const paths: string[] = [];
   for (const name of (await readdir(folder)).filter((each) => each.endsWith('.yaml')).sort()) {
     try {
@@ -109,7 +111,11 @@ Try, in another terminal:
 
   npx callboard run examples/fan-out.yaml --server ${url}
 `;
+  const callers =
+    config.authMode === 'enforce'
+      ? '\nEvery caller needs a token: npx callboard token create NAME --role operator (SVC_INTERNAL_TOKEN lets it in).\n'
+      : '';
   const gui = config.uiEnabled ? `  GUI        ${url}/ui/\n` : '';
   const docs = config.docsEnabled ? `  docs       ${url}/docs\n` : '';
-  return `\nCallboard is ready.\n\n  address    ${url}\n${gui}${docs}  database   ${database}\n${tries}\nCtrl-C stops it.\n`;
+  return `\nCallboard is ready.\n\n  address    ${url}\n${gui}${docs}  database   ${database}\n${callers}${tries}\nCtrl-C stops it.\n`;
 }

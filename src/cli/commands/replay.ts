@@ -94,7 +94,7 @@ async function fromFile(file: string): Promise<Recorded> {
 async function fromServer(call: Call, executionId: number): Promise<Recorded> {
   const server = call.texts['server'];
   const { worker } = readConfig(server === undefined ? call.env : { ...call.env, SVC_SERVER_URL: server });
-  const client = new CallboardClient({ serverUrl: worker.serverUrl, token: worker.token });
+  const client = new CallboardClient({ serverUrl: worker.serverUrl, token: worker.cliToken ?? worker.token });
   const ask = <T>(answer: Promise<T>): Promise<T> =>
     answer.catch((error) => Promise.reject(worded(error, worker.serverUrl)));
   try {

@@ -48,7 +48,7 @@ Exit code: 0 completed, 1 failed, 2 wrong use or invalid playbook, 3 cancelled, 
     let remote: Remote | null = null;
     try {
       stack = given ? null : await ownStack(call);
-      remote = stack === null ? remoteOf(call) : openRemote(stack.url, null);
+      remote = stack === null ? remoteOf(call) : openRemote(stack.url, stack.token);
       const path = call.texts['path'];
       const stored = await remote.register(file.text, path === undefined ? {} : { path });
       const id = await remote.start(stored, workload);

@@ -9,19 +9,42 @@ export interface RoleRules {
   readonly defaultRole: Role | 'none';
 }
 
-/** Throws RangeError with a sentence. Without rows the three roles mean themselves. */
-export function readRoleMap(rows: readonly string[]): ReadonlyMap<string, Role> {
-  if (rows.length === 0) return new Map(ROLES.map((role) => [role, role]));
+/**
+ * `value=role` or `value:role` each, or one JSON object `{"value": "role"}`; values may hold either sign. Without rows the
+ * three roles mean themselves. Throws RangeError with a sentence.
+ */
+export function readRoleMap(text: string): ReadonlyMap<string, Role> {
+  if (text.trim() === '') return new Map(ROLES.map((role) => [role, role]));
+  const rows = text.trim().startsWith('{') ? rowsOfJson(text) : rowsOfList(text);
   return new Map(
-    rows.map((row): [string, Role] => {
-      const end = row.lastIndexOf('=');
-      const role = ROLES.find((each) => each === row.slice(end + 1).trim());
-      if (end < 1 || role === undefined) {
-        throw new RangeError(`SVC_OIDC_ROLE_MAP must hold value=viewer, value=operator or value=admin, not '${row}'`);
+    rows.map(([value, word]): [string, Role] => {
+      const role = ROLES.find((each) => each === String(word).trim());
+      if (value === '' || role === undefined) {
+        throw new RangeError(
+          `SVC_OIDC_ROLE_MAP must hold value=viewer, value=operator or value=admin, not '${value}=${String(word)}'`,
+        );
       }
-      return [row.slice(0, end).trim(), role];
+      return [value, role];
     }),
   );
+}
+
+function rowsOfList(text: string): readonly (readonly [string, unknown])[] {
+  const rows = text.split(',').map((row) => row.trim());
+  return rows
+    .filter((row) => row !== '')
+    .map((row) => {
+      const end = Math.max(row.lastIndexOf('='), row.lastIndexOf(':'));
+      return [row.slice(0, Math.max(0, end)).trim(), row.slice(end + 1)] as const;
+    });
+}
+
+function rowsOfJson(text: string): readonly (readonly [string, unknown])[] {
+  try {
+    return Object.entries(fieldsOf(JSON.parse(text)));
+  } catch {
+    throw new RangeError('SVC_OIDC_ROLE_MAP must be a comma list of value=role, or a JSON object');
+  }
 }
 
 /** Null: nobody the gateway lets in. */

@@ -2,7 +2,7 @@
  * The machine of an execution, now or at any earlier event: the chart, a scrubber through its log, what each event
  * changed, and what could happen next. The moment is in the address as ?at=, without it the view follows the present.
  */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { get, orNull, pretty } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { query, setQuery, to } from '../core/router.ts';
@@ -13,12 +13,13 @@ import { JsonView } from '../parts/json.tsx';
 import { Card } from '../parts/page.tsx';
 import { Failed, Loading, NotAvailable } from '../parts/states.tsx';
 import { ChartView } from './chart-view.tsx';
-import { type Change, changesBetween, contextAt, frameAt, nextStateChange } from './trace.ts';
+import { type Change, changesBetween, contextAt, frameAt, marksOf, nextStateChange } from './trace.ts';
 
 const PAGE = 500;
 const PAGES_MAX = 12;
 const PLAY_MS = 500;
 const CHANGES_SHOWN = 40;
+const TICKS_MAX = 300;
 
 interface Trace {
   readonly frames: readonly TraceFrame[];
@@ -163,16 +164,19 @@ function TimeTravel({ row, chart, trace }: { row: Execution; chart: MachineDetai
           >
             <Icon name="right" size={14} />
           </button>
-          <input
-            type="range"
-            min={0}
-            max={frames.length - 1}
-            value={index}
-            aria-label="Frame"
-            aria-valuetext={`Event ${frame.event_id}, ${frame.type}`}
-            onInput={(event) => go(Number(event.currentTarget.value))}
-            onKeyDown={onKeyDown}
-          />
+          <span class="track">
+            <Ticks frames={frames} />
+            <input
+              type="range"
+              min={0}
+              max={frames.length - 1}
+              value={index}
+              aria-label="Frame"
+              aria-valuetext={`Event ${frame.event_id}, ${frame.type}`}
+              onInput={(event) => go(Number(event.currentTarget.value))}
+              onKeyDown={onKeyDown}
+            />
+          </span>
           <button type="button" class="toggle" aria-pressed={live} onClick={() => setQuery({ at: null })}>
             {row.status === 'running' ? 'Live' : 'Latest'}
           </button>
@@ -202,6 +206,24 @@ function TimeTravel({ row, chart, trace }: { row: Execution; chart: MachineDetai
         </div>
       </div>
     </div>
+  );
+}
+
+/** Where in the log states changed and where something failed: the places one looks for. */
+function Ticks({ frames }: { frames: readonly TraceFrame[] }) {
+  const ticks = useMemo(() => marksOf(frames, TICKS_MAX), [frames]);
+  const last = Math.max(1, frames.length - 1);
+  return (
+    <span class="ticks" aria-hidden="true">
+      {ticks.map((each) => (
+        <span
+          key={each.index}
+          class={`tick tone-${each.tone}`}
+          style={{ left: `${(each.index / last) * 100}%` }}
+          title={`${each.eventId} ${each.type}`}
+        />
+      ))}
+    </span>
   );
 }
 

@@ -65,6 +65,37 @@ export function nextStateChange(frames: readonly TraceFrame[], from: number, ste
   return at;
 }
 
+export interface TraceMark {
+  readonly index: number;
+  readonly eventId: number;
+  readonly type: string;
+  readonly tone: 'completed' | 'failed' | 'cancelled' | 'running';
+}
+
+/** Frames that failed something or changed the state, failures first when there are more than `most`. */
+export function marksOf(frames: readonly TraceFrame[], most: number): readonly TraceMark[] {
+  const marks = frames.flatMap((frame, index): readonly TraceMark[] => {
+    const failed = /(failed|error)$/.test(frame.type);
+    const moved = frame.states.join() !== (frames[index - 1]?.states.join() ?? '');
+    if (!failed && !moved) return [];
+    const state = frame.states.at(-1) ?? '';
+    const tone = failed
+      ? 'failed'
+      : state.endsWith('completed')
+        ? 'completed'
+        : state.endsWith('cancelled')
+          ? 'cancelled'
+          : state.endsWith('failed')
+            ? 'failed'
+            : 'running';
+    return [{ index, eventId: frame.event_id, type: frame.type, tone }];
+  });
+  if (marks.length <= most) return marks;
+  const failures = marks.filter((each) => each.tone === 'failed');
+  const others = marks.filter((each) => each.tone !== 'failed');
+  return [...failures.slice(0, most), ...others.slice(0, Math.max(0, most - failures.length))];
+}
+
 function isMap(value: Json | undefined): value is JsonMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

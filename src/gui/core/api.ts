@@ -5,11 +5,11 @@
  */
 import { signal } from '@preact/signals';
 import { csrfToken, goToLogin, renewCsrfToken } from './gateway-session.ts';
+import { noteRefusal, token } from './sign-in.ts';
 import type { Json } from './wire.ts';
 
 /** Where the API lives: this origin, or what the page's `callboard-api` says when it is served from elsewhere. */
-const BASE = document.querySelector<HTMLMetaElement>('meta[name="callboard-api"]')?.content ?? '';
-const TOKEN_KEY = 'callboard.token';
+export const BASE = document.querySelector<HTMLMetaElement>('meta[name="callboard-api"]')?.content ?? '';
 
 export class ApiError extends Error {
   readonly status: number;
@@ -28,13 +28,6 @@ export class ApiError extends Error {
 
 /** False while the server does not answer. */
 export const online = signal(true);
-/** True once an answer was 401: the server wants a token. */
-export const tokenWanted = signal(false);
-
-export function setToken(token: string): void {
-  sessionStorage.setItem(TOKEN_KEY, token);
-  tokenWanted.value = false;
-}
 
 export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
@@ -81,8 +74,24 @@ export function address(path: string): string {
 
 /** For requests that are no JSON calls: streams. */
 export function headersOf(more: Readonly<Record<string, string>>): Record<string, string> {
-  const token = sessionStorage.getItem(TOKEN_KEY);
-  return { ...more, ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
+  const held = token();
+  return { ...more, ...(held === null ? {} : { authorization: `Bearer ${held}` }) };
+}
+
+/**
+ * Saves an answer as a file. A link of the browser cannot carry a token, so with one the answer is fetched first; null
+ * says that an ordinary link does, which writes to the disk while it loads.
+ */
+export function downloadWithToken(path: string, name: string): (() => Promise<void>) | null {
+  if (token() === null) return null;
+  return async () => {
+    const response = await request('GET', path, undefined);
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(await response.blob());
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
 }
 
 async function ask<T>(method: string, path: string, body: unknown, signal?: AbortSignal): Promise<T> {
@@ -101,7 +110,7 @@ async function request(method: string, path: string, body: unknown, signal?: Abo
     if (again.ok) return again;
     throw await errorOf(again);
   }
-  if (response.status === 401 && !(await goToLogin(BASE))) tokenWanted.value = true;
+  if (response.status === 401 && !(await goToLogin(BASE))) await noteRefusal(BASE);
   throw error;
 }
 

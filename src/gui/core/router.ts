@@ -58,6 +58,7 @@ export const to = {
   execution: (id: number | string, tab = 'summary') =>
     tab === 'summary' ? `${ROOT}/executions/${id}` : `${ROOT}/executions/${id}/${tab}`,
   playbooks: `${ROOT}/playbooks`,
+  commands: `${ROOT}/commands`,
   playbook: (path: string, view?: string) =>
     `${ROOT}/playbooks/${path.split('/').map(encodeURIComponent).join('/')}${view === undefined ? '' : `?view=${view}`}`,
   editor: (path?: string) => `${ROOT}/editor${path === undefined ? '' : `?path=${encodeURIComponent(path)}`}`,

@@ -22,12 +22,20 @@ import {
 import { lintGutter, lintKeymap, type Diagnostic as Mark, setDiagnostics } from '@codemirror/lint';
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search';
 import { EditorState, type Text } from '@codemirror/state';
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  hoverTooltip,
+  keymap,
+  lineNumbers,
+  type Tooltip,
+} from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Diagnostic } from '../core/wire.ts';
-import { keysAt, valuesAt, type Word } from './vocabulary.ts';
-import { placeAt, stepNames } from './yaml-place.ts';
+import { keysAt, meaningOf, valuesAt, type Word } from './vocabulary.ts';
+import { keyAt, placeAt, stepNames } from './yaml-place.ts';
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--accent)' },
@@ -59,6 +67,8 @@ const THEME = EditorView.theme({
   },
   '.cm-tooltip-autocomplete ul li[aria-selected]': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)' },
   '.cm-completionDetail': { color: 'inherit', opacity: '0.8', fontStyle: 'normal' },
+  '.cm-explanation': { padding: '6px 10px', maxWidth: '46ch', fontFamily: 'system-ui, sans-serif', lineHeight: '1.45' },
+  '.cm-completionInfo': { padding: '6px 10px', maxWidth: '40ch', fontFamily: 'system-ui, sans-serif' },
   '.cm-panels': { backgroundColor: 'var(--sunken)', color: 'var(--text)' },
   '.cm-panels button, .cm-panels input': {
     backgroundColor: 'var(--surface)',
@@ -139,6 +149,7 @@ function extensions(changed: (text: string) => void) {
     syntaxHighlighting(COLOURS),
     THEME,
     autocompletion({ override: [complete], icons: false }),
+    hoverTooltip(explain, { hoverTime: 250 }),
     keymap.of([
       ...defaultKeymap,
       ...historyKeymap,
@@ -170,14 +181,46 @@ function complete(context: CompletionContext): CompletionResult | null {
   if (words.length === 0) return null;
   return {
     from: context.pos - place.word.length,
-    options: words.map(({ word, info }) => ({
+    options: words.map(({ word, info, detail }) => ({
       label: word,
-      detail: info,
+      detail,
+      ...(info === '' ? {} : { info }),
       type: place.key === null ? 'property' : 'enum',
       ...(place.key === null ? { apply: `${word}: ` } : {}),
     })),
     validFor: /^[\w./-]*$/,
   };
+}
+
+/** What the key under the pointer means. The same words stand beside a completion, which is how the keyboard gets them. */
+function explain(view: EditorView, position: number): Tooltip | null {
+  const line = view.state.doc.lineAt(position);
+  const lines = view.state.doc.toString().split('\n');
+  const key = keyAt(line.text, position - line.from);
+  if (key === null) return null;
+  const place = placeAt(lines, line.number - 1, line.text.slice(0, key.from));
+  const word = place === null ? null : meaningOf(key.key, place.path, place.kind);
+  if (word === null || word.info === '') return null;
+  return {
+    pos: line.from + key.from,
+    end: line.from + key.to,
+    above: true,
+    create: () => ({ dom: explanation(word) }),
+  };
+}
+
+function explanation(word: Word): HTMLElement {
+  const box = document.createElement('div');
+  box.className = 'cm-explanation';
+  const head = document.createElement('div');
+  const name = document.createElement('strong');
+  name.textContent = word.word;
+  head.append(name);
+  if (word.detail !== '') head.append(` ${word.detail}`);
+  const text = document.createElement('div');
+  text.textContent = word.info;
+  box.append(head, text);
+  return box;
 }
 
 function marksOf(diagnostics: readonly Diagnostic[], text: Text): Mark[] {

@@ -1,135 +1,138 @@
 /**
- * The words of the playbook language that the editor offers, by where they stand. The kinds of tools and their fields
- * come from the same table that the server checks with, so the editor never offers what would be refused.
+ * The words of the playbook language that the editor offers and explains, by where they stand. They come from the JSON
+ * Schema of a playbook, which is made from the tables that the server checks with: the editor never offers what would
+ * be refused, and says of a key what other editors say of it.
  */
-import { KNOWN_KINDS, toolSpecOf } from '../../../machines/playbook/tool-fields.ts';
+import { isMap, type Json, type JsonMap } from '../../../machines/json.ts';
+import { playbookSchema } from '../../../machines/playbook/json-schema.ts';
+import { KIND_WORDS } from '../../../machines/playbook/schema-words.ts';
+import { KNOWN_KINDS } from '../../../machines/playbook/tool-fields.ts';
 
 export interface Word {
   readonly word: string;
+  /** What it means, in a sentence. */
   readonly info: string;
+  /** What it takes: `text`, `list`, `one of …`, with `required` in front where it is. */
+  readonly detail: string;
 }
 
-const of = (words: Readonly<Record<string, string>>): readonly Word[] =>
-  Object.entries(words).map(([word, info]) => ({ word, info }));
-
-const DOCUMENT = of({
-  apiVersion: 'callboard/v2',
-  kind: 'Playbook',
-  metadata: 'name, path, description',
-  workload: 'inputs and their defaults',
-  workflow: 'the steps; a run begins at the one named start',
-  workbook: 'tasks that steps use by name',
-  keychain: 'tokens to fetch before the first step',
-});
-const METADATA = of({ name: 'shown in lists', path: 'place in the catalog', description: 'one sentence' });
-const STEP = of({
-  step: 'its name, unique',
-  desc: 'for readers',
-  tool: 'what it does: one tool or a list',
-  loop: 'the same work for many items',
-  next: 'where it leads',
-  set: 'variables to set before it runs',
-  spec: 'policies and limits',
-});
-const LOOP = of({
-  in: 'a list, or a number n for 0 to n-1',
-  iterator: 'name of the item in iter',
-  spec: 'mode, max_in_flight',
-});
-const NEXT = of({ spec: 'mode: exclusive or inclusive', arcs: 'where it may lead' });
-const ARC = of({ step: 'the next step', when: 'a condition', set: 'variables to set on the way' });
-const RULE: readonly Word[] = [
-  { word: 'when', info: 'a condition' },
-  { word: 'then', info: 'what to do' },
-  { word: 'else', info: 'the last rule' },
-];
-const THEN = of({
-  do: 'retry, continue, fail, jump, break',
-  attempts: 'tries in all',
-  delay: 'seconds before the next try',
-  backoff: 'fixed, linear or exponential',
-  set: 'variables to set',
-  to: 'the task to jump to',
-});
-const MODES: Readonly<Record<string, readonly Word[]>> = {
-  loop: of({ sequential: 'one after the other', parallel: 'several at once' }),
-  next: of({ exclusive: 'the first arc whose condition holds', inclusive: 'every arc whose condition holds' }),
+const SCHEMA = playbookSchema();
+const DEFINITIONS = mapAt(SCHEMA, '$defs');
+/** Values that the schema leaves open and people look for. */
+const OPEN_VALUES: Readonly<Record<string, readonly string[]>> = {
+  apiVersion: ['callboard/v2'],
+  backoff: ['none', 'fixed', 'linear', 'exponential'],
 };
-const COMMON_TOOL = of({
-  kind: 'what kind of work',
-  input: 'values the tool works with',
-  spec: 'rules for errors and retries',
-  name: 'name of the task',
-});
+/** Behind these keys stands the name of a step. */
+const STEP_KEYS: Readonly<Record<string, string>> = { step: 'arcs', entry_step: 'spec', final_step: 'spec' };
 
 /** Keys that fit below `path`, the keys around the cursor from the outside in; `kind` is that of the tool around it. */
 export function keysAt(path: readonly string[], kind: string | null): readonly Word[] {
-  const [last = '', before = ''] = [path.at(-1), path.at(-2)];
-  if (path.length === 0) return DOCUMENT;
-  switch (last) {
-    case 'metadata':
-      return METADATA;
-    case 'workflow':
-      return STEP;
-    case 'loop':
-      return LOOP;
-    case 'next':
-      return NEXT;
-    case 'arcs':
-      return ARC;
-    case 'tool':
-    case 'workbook':
-      return [...COMMON_TOOL, ...toolFields(kind)];
-    case 'policy':
-      return of({ rules: 'tried from the top; the first that fits decides' });
-    case 'rules':
-      return RULE;
-    case 'then':
-      return THEN;
-    case 'spec':
-      if (before === 'loop')
-        return of({ mode: 'sequential or parallel', max_in_flight: 'rounds at once', policy: 'on errors' });
-      if (before === 'next') return of({ mode: 'exclusive or inclusive' });
-      return of({ policy: 'rules for errors and retries', timeout: 'seconds' });
-    default:
-      return [];
+  const found = new Map<string, Word>();
+  for (const schema of schemasAt(path, kind)) {
+    const required = textsOf(schema['required']);
+    for (const [word, property] of Object.entries(mapAt(schema, 'properties'))) {
+      if (property === false || found.has(word)) continue;
+      found.set(word, wordOf(word, property, required.includes(word)));
+    }
   }
+  return [...found.values()];
 }
 
 /** Values that fit behind a key. */
 export function valuesAt(key: string, path: readonly string[], steps: readonly string[]): readonly Word[] {
-  switch (key) {
-    case 'kind':
-      return path.length === 0
-        ? of({ Playbook: 'can be run' })
-        : KNOWN_KINDS.map((word) => ({ word, info: 'kind of tool' }));
-    case 'apiVersion':
-      return of({ 'callboard/v2': 'the language of this service' });
-    case 'step':
-      return path.at(-1) === 'arcs' ? steps.map((word) => ({ word, info: 'step' })) : [];
-    case 'mode':
-      return MODES[path.at(-2) ?? ''] ?? [];
-    case 'do':
-      return of({
-        retry: 'try again',
-        continue: 'go on',
-        fail: 'end the step',
-        jump: 'to another task',
-        break: 'end the pipeline',
-      });
-    case 'backoff':
-      return of({ fixed: 'the same pause', linear: 'growing by the same', exponential: 'doubling' });
-    default:
-      return [];
+  const holder = path.at(-1);
+  if (Object.hasOwn(STEP_KEYS, key) && STEP_KEYS[key] === holder) {
+    return steps.map((word) => ({ word, info: 'A step of this playbook.', detail: 'step' }));
   }
+  if (key === 'kind' && (holder === 'tool' || path.includes('tool'))) {
+    return KNOWN_KINDS.map((word) => ({ word, info: KIND_WORDS[word] ?? '', detail: 'kind of tool' }));
+  }
+  const open = OPEN_VALUES[key] ?? [];
+  const closed = propertyAt(key, path, null).flatMap(choicesOf);
+  return [...new Set([...open, ...closed])].map((word) => ({ word, info: '', detail: '' }));
 }
 
-function toolFields(kind: string | null): readonly Word[] {
-  const spec = kind === null ? null : toolSpecOf(kind);
-  if (spec === null) return [];
-  const required = new Set(spec.required.map(([first]) => first));
-  return Object.entries(spec.fields).map(([word, field]) => ({
-    word,
-    info: `${field.type}${required.has(word) ? ', required' : ''}`,
-  }));
+/** What a key means where it stands; null for names that people gave. */
+export function meaningOf(key: string, path: readonly string[], kind: string | null): Word | null {
+  return keysAt(path, kind).find((each) => each.word === key) ?? null;
+}
+
+function propertyAt(key: string, path: readonly string[], kind: string | null): readonly Json[] {
+  return schemasAt(path, kind).flatMap((schema) => {
+    const property = mapAt(schema, 'properties')[key];
+    return property === undefined || property === false ? [] : [property];
+  });
+}
+
+function schemasAt(path: readonly string[], kind: string | null): readonly JsonMap[] {
+  let at = alternatives(SCHEMA, kind);
+  for (const key of path) {
+    at = at.flatMap((schema) => {
+      const property = mapAt(schema, 'properties')[key] ?? schema['additionalProperties'];
+      return alternatives(property, kind);
+    });
+  }
+  return at;
+}
+
+/** The schemas a value may follow: references are looked up, items stand for their list, a kind adds its fields. */
+function alternatives(schema: Json | undefined, kind: string | null): readonly JsonMap[] {
+  if (!isMap(schema)) return [];
+  const reference = schema['$ref'];
+  if (typeof reference === 'string') return alternatives(DEFINITIONS[reference.split('/').at(-1) ?? ''], kind);
+  const inner = [...listOf(schema['anyOf']), ...(schema['items'] === undefined ? [] : [schema['items']])];
+  const ofKind = listOf(schema['allOf']).flatMap((clause) => {
+    if (!isMap(clause) || kind === null) return [];
+    const asked = mapAt(mapAt(mapAt(clause, 'if'), 'properties'), 'kind')['const'];
+    return asked === kind ? [mapAt(clause, 'then')] : [];
+  });
+  const own = schema['properties'] === undefined && schema['additionalProperties'] === undefined ? [] : [schema];
+  return [...own, ...ofKind, ...inner.flatMap((each) => alternatives(each, kind))];
+}
+
+function wordOf(word: string, property: Json, required: boolean): Word {
+  const schema = isMap(property) ? property : {};
+  const info = schema['description'];
+  const takes = [required ? 'required' : '', typeText(schema)].filter((each) => each !== '');
+  return { word, info: typeof info === 'string' ? info : '', detail: takes.join(', ') };
+}
+
+function typeText(schema: JsonMap): string {
+  const choices = choicesOf(schema);
+  if (choices.length > 0 && choices.length <= 4) return choices.join(' | ');
+  if (schema['$ref'] !== undefined) return '';
+  const types = schema['type'] ?? listOf(schema['anyOf']).map((each) => (isMap(each) ? (each['type'] ?? null) : null));
+  const words = [types]
+    .flat()
+    .filter((each) => typeof each === 'string')
+    .map((each) => TYPES[each] ?? each);
+  return [...new Set(words)].join(' or ');
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  object: 'map',
+  array: 'list',
+  integer: 'whole number',
+  boolean: 'true | false',
+};
+
+function choicesOf(schema: Json): readonly string[] {
+  if (!isMap(schema)) return [];
+  if (schema['type'] === 'boolean') return ['true', 'false'];
+  return [...textsOf(schema['enum']), ...listOf(schema['anyOf']).flatMap(choicesOf)];
+}
+
+function mapAt(schema: JsonMap, key: string): JsonMap {
+  const value = schema[key];
+  return isMap(value) ? value : {};
+}
+
+function listOf(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textsOf(value: Json | undefined): readonly string[] {
+  return listOf(value).filter((each) => typeof each === 'string');
 }

@@ -25,6 +25,8 @@ interface Read {
 /** `lineNumber` counts from 0; `before` is the line up to the cursor. */
 export function placeAt(lines: readonly string[], lineNumber: number, before: string): YamlPlace | null {
   if (/^\s*#/.test(before)) return null;
+  const flow = flowAt(before);
+  if (flow !== null) return placeInFlow(lines, lineNumber, flow, before);
   const here = read(before);
   const behindColon = here.key !== null && /:\s/.test(before);
   const path: string[] = [];
@@ -55,6 +57,64 @@ export function placeAt(lines: readonly string[], lineNumber: number, before: st
     word: /[\w./-]*$/.exec(before)?.[0] ?? '',
     kind: kindAround(lines, lineNumber, here.depth),
   };
+}
+
+interface Flow {
+  /** Keys in front of the braces that are still open, and null for braces without one. */
+  readonly keys: readonly (string | null)[];
+  /** Behind the last brace or comma. */
+  readonly rest: string;
+  /** In front of the first brace, its key left out. */
+  readonly indent: string;
+}
+
+/** Open braces of a line up to the cursor, as in `tool: { kind: noop, res`; null when there are none. */
+function flowAt(before: string): Flow | null {
+  const keys: (string | null)[] = [];
+  let rest = before;
+  let quote = '';
+  let from = 0;
+  for (const [at, letter] of [...before].entries()) {
+    if (quote !== '') {
+      if (letter === quote) quote = '';
+    } else if (letter === '"' || letter === "'") quote = letter;
+    else if (letter === '{') {
+      keys.push(/([\w.$-]+)["']?\s*:\s*\[?\s*$/.exec(before.slice(from, at))?.[1] ?? null);
+      from = at + 1;
+    } else if (letter === '}') {
+      keys.pop();
+      from = at + 1;
+    } else if (letter === ',') from = at + 1;
+    rest = before.slice(from);
+  }
+  return keys.length === 0 ? null : { keys, rest, indent: /^\s*(?:-\s+)*/.exec(before)?.[0] ?? '' };
+}
+
+function placeInFlow(lines: readonly string[], lineNumber: number, flow: Flow, before: string): YamlPlace | null {
+  const around = placeAt(lines, lineNumber, flow.indent);
+  if (around === null) return null;
+  const line = lines[lineNumber] ?? before;
+  return {
+    path: [...around.path, ...flow.keys.filter((each) => each !== null)],
+    key: /^\s*["']?([\w.$-]+)["']?\s*:\s/.exec(flow.rest)?.[1] ?? null,
+    word: /[\w./-]*$/.exec(before)?.[0] ?? '',
+    kind: /\bkind:\s*["']?(\w+)/.exec(line)?.[1] ?? around.kind,
+  };
+}
+
+/** The key of a line whose letters stand around a column, counted from 0; null elsewhere. */
+export function keyAt(
+  line: string,
+  column: number,
+): { readonly key: string; readonly from: number; readonly to: number } | null {
+  if (/^\s*#/.test(line)) return null;
+  // In flow style several keys stand on one line.
+  for (const found of line.matchAll(/(?<=^\s*(?:-\s+)*|[{,]\s*)["']?([\w.$-]+)["']?(?=\s*:(?:\s|$))/g)) {
+    const [written, key = ''] = found;
+    if (column >= found.index && column <= found.index + written.length)
+      return { key, from: found.index, to: found.index + written.length };
+  }
+  return null;
 }
 
 /** Names of all steps, in the order of the text. */

@@ -9,6 +9,7 @@ import { Empty, Failed, Loading } from '../parts/states.tsx';
 import { ExecutionTable } from './execution-table.tsx';
 
 const EVERY_MS = 3_000;
+const SHOWN = 200;
 
 export function Children({ row }: { row: Execution }) {
   const children = useResource(
@@ -16,7 +17,7 @@ export function Children({ row }: { row: Execution }) {
     async (signal) => {
       const rows = await get<readonly Execution[]>(
         '/api/executions',
-        { parent_execution_id: row.execution_id, page_size: 200, order: 'start_time' },
+        { parent_execution_id: row.execution_id, page_size: SHOWN, order: 'start_time' },
         signal,
       );
       for (const each of rows) learn(each);
@@ -48,7 +49,10 @@ export function Children({ row }: { row: Execution }) {
             <p>A step with a playbook tool starts one; it appears here as soon as it exists.</p>
           </Empty>
         ) : (
-          <ExecutionTable ids={children.data} />
+          <>
+            <ExecutionTable ids={children.data} />
+            {children.data.length === SHOWN && <p class="soft small pad">Only the first {SHOWN} are shown.</p>}
+          </>
         )}
       </Card>
     </div>

@@ -1,11 +1,12 @@
 /** The log, newest first, as long as it may be: filters in the address, arrow keys, and one event in full beside it. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { address, get, queryText } from '../core/api.ts';
+import { get, queryText } from '../core/api.ts';
 import { timeStyle } from '../core/preferences.ts';
 import { useResource } from '../core/resource.ts';
 import { query, setQuery } from '../core/router.ts';
 import { durationText, localText, utcText } from '../core/time.ts';
 import type { EventPage, Execution, LogEvent } from '../core/wire.ts';
+import { Download } from '../parts/download.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { JsonView } from '../parts/json.tsx';
 import { Card } from '../parts/page.tsx';
@@ -15,6 +16,7 @@ import { VirtualRows } from '../parts/virtual-rows.tsx';
 import { createEventSource, type EventFilters, isFiltered } from './event-source.ts';
 
 const ROW_PX = 34;
+const STATUSES: readonly string[] = ['pending', 'started', 'running', 'completed', 'failed', 'skipped', 'cancelled'];
 const KINDS: readonly (readonly [string, string])[] = [
   ['', 'All events'],
   ['step.*', 'Steps'],
@@ -24,6 +26,11 @@ const KINDS: readonly (readonly [string, string])[] = [
   ['ctx.*', 'Variables'],
   ['execution.*,playbook.*,workflow.*', 'Beginning and end'],
 ];
+
+interface Choice {
+  readonly index: number;
+  readonly eventId: number | null;
+}
 
 export function EventsTab({ row, last }: { row: Execution; last: number }) {
   const params = query.value;
@@ -36,8 +43,8 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
   const open = Number(params.get('event') ?? 0) || null;
   const [, redraw] = useState(0);
   const [error, setError] = useState<Error | null>(null);
-  // Without filters the place of an event follows from its number.
-  const [chosen, setChosen] = useState(() => (open === null || isFiltered(filters) ? -1 : last - open));
+  const filtered = isFiltered(filters);
+  const [chosen, setChosen] = useState<Choice>({ index: -1, eventId: null });
   const place = useRef<HTMLDivElement>(null);
   const source = useMemo(
     () =>
@@ -48,7 +55,16 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
     [row.execution_id, ...Object.values(filters)],
   );
   useEffect(() => source.grow(last), [source, last]);
+  useEffect(() => {
+    if (open !== null && !filtered) setChosen({ index: -1, eventId: open });
+  }, [open, filtered]);
+  // Without filters the place of an event follows from its number, however much the log grows above it.
+  const at = filtered || chosen.eventId === null ? chosen.index : source.total - chosen.eventId;
 
+  const show = (index: number): void => {
+    const event = source.at(index);
+    if (event !== null) setQuery({ event: String(event.event_id) });
+  };
   const close = (): void => {
     setQuery({ event: null });
     place.current?.querySelector<HTMLElement>('[role=listbox]')?.focus();
@@ -79,12 +95,14 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
               count={source.total}
               rowHeight={ROW_PX}
               label="Events, newest first"
-              chosen={chosen}
-              onChoose={setChosen}
-              onOpen={(index) => {
-                const event = source.at(index);
-                if (event !== null) setQuery({ event: String(event.event_id) });
+              chosen={at}
+              reveal={filtered ? null : open}
+              onChoose={(index) => {
+                setChosen({ index, eventId: filtered ? null : source.total - index });
+                // With one open, the arrow keys go from one to the next.
+                if (open !== null) show(index);
               }}
+              onOpen={show}
               onRange={(from, to) => source.want(from, to)}
               row={(index) => <EventRow event={source.at(index)} start={row.start_time} />}
             />
@@ -136,6 +154,17 @@ function EventFilterBar({ id, filters }: { id: number; filters: EventFilters }) 
         ))}
         {!KINDS.some(([value]) => value === filters.event_type) && <option>{filters.event_type}</option>}
       </select>
+      <select
+        aria-label="Status of the event"
+        value={filters.status}
+        onChange={(event) => setQuery({ status: event.currentTarget.value })}
+      >
+        <option value="">Any status</option>
+        {STATUSES.map((each) => (
+          <option key={each}>{each}</option>
+        ))}
+        {filters.status !== '' && !STATUSES.includes(filters.status) && <option>{filters.status}</option>}
+      </select>
       <button
         type="button"
         class="toggle"
@@ -160,9 +189,20 @@ function EventFilterBar({ id, filters }: { id: number; filters: EventFilters }) 
         defaultValue={filters.q}
         onChange={(event) => setQuery({ q: event.currentTarget.value.trim() })}
       />
-      <a class="button" href={address(download)} download={`execution-${id}.ndjson`}>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!(event.currentTarget instanceof HTMLFormElement)) return;
+          const wanted = Number(new FormData(event.currentTarget).get('number'));
+          if (Number.isInteger(wanted) && wanted > 0) setQuery({ event: String(wanted) });
+        }}
+      >
+        <input class="short" name="number" inputMode="numeric" aria-label="Number of an event" placeholder="Number" />
+      </form>
+      <Download path={download} name={`execution-${id}.ndjson`}>
         <Icon name="down" size={14} /> Download
-      </a>
+      </Download>
     </search>
   );
 }
@@ -174,9 +214,9 @@ function EventCard({ id, eventId, onClose }: { id: number; eventId: number; onCl
       { since_event_id: eventId - 1, until_event_id: eventId, fields: 'all', page_size: 10 },
       signal,
     );
-    return page.events[0] ?? null;
+    return { event: page.events[0] ?? null };
   });
-  const event = found.data;
+  const event = found.data?.event ?? null;
   return (
     <Card
       title={event === null ? `Event ${eventId}` : `${eventId} · ${event.event_type}`}
@@ -188,6 +228,11 @@ function EventCard({ id, eventId, onClose }: { id: number; eventId: number; onCl
     >
       {found.error !== null && <Failed error={found.error} retry={found.reload} />}
       {found.loading && <Loading what="the event" />}
+      {found.data !== null && event === null && (
+        <Empty icon="search" title="There is no such event">
+          <p>The log has no event {eventId}.</p>
+        </Empty>
+      )}
       {event !== null && (
         <div class="stack">
           <p class="row">

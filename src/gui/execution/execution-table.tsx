@@ -114,7 +114,7 @@ export function Progress({ row }: { row: Execution }) {
   return (
     <span class="progress" title={`${completed_steps} of ${total_steps} steps`}>
       <progress max={100} value={row.progress} aria-label={`Progress of execution ${row.execution_id}`} />
-      <span class="small">{row.progress} %</span>
+      <span class="small nowrap">{row.progress} %</span>
     </span>
   );
 }

@@ -1,19 +1,16 @@
 /** The failed step, its error in full, and what it was given: the answer most people open the page for. */
-import { get, orNull } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { to } from '../core/router.ts';
-import type { EventPage, Execution, JsonMap, LogEvent, StepError } from '../core/wire.ts';
+import type { Execution, StepError } from '../core/wire.ts';
 import { Copy } from '../parts/copy.tsx';
+import { Icon } from '../parts/icons.tsx';
 import { JsonView } from '../parts/json.tsx';
 import { Card } from '../parts/page.tsx';
+import { failedInput } from './step-data.ts';
 
 const SHOWN = 5;
 
-interface CommandBody {
-  readonly context: JsonMap;
-}
-
-export function FailureCard({ row }: { row: Execution }) {
+export function FailureCard({ row, onAgain }: { row: Execution; onAgain: (step: string) => void }) {
   const errors: readonly StepError[] = row.error_detail?.errors ?? [
     { step: null, message: row.error ?? 'It failed without a word.' },
   ];
@@ -26,6 +23,7 @@ export function FailureCard({ row }: { row: Execution }) {
             id={row.execution_id}
             error={error}
             withInput={index === 0}
+            onAgain={onAgain}
           />
         ))}
         {errors.length > SHOWN && (
@@ -47,9 +45,20 @@ function titleOf(row: Execution, errors: readonly StepError[]): string {
   return errors[0]?.step == null ? 'The execution failed' : `Step ${errors[0].step} failed`;
 }
 
-function OneFailure({ id, error, withInput }: { id: number; error: StepError; withInput: boolean }) {
+function OneFailure({
+  id,
+  error,
+  withInput,
+  onAgain,
+}: {
+  id: number;
+  error: StepError;
+  withInput: boolean;
+  onAgain: (step: string) => void;
+}) {
+  const { step } = error;
   const given = useResource(withInput && error.step !== null ? `input ${id} ${error.step}` : null, (signal) =>
-    inputOf(id, error.step ?? '', signal),
+    failedInput(id, error.step ?? '', signal),
   );
   const facts = [
     error.code,
@@ -68,36 +77,21 @@ function OneFailure({ id, error, withInput }: { id: number; error: StepError; wi
             {each}
           </span>
         ))}
-        {error.step !== null && (
-          <a href={`${to.execution(id, 'events')}?step=${encodeURIComponent(error.step)}`}>Events of {error.step}</a>
+        {step !== null && (
+          <>
+            <a href={`${to.execution(id, 'events')}?step=${encodeURIComponent(step)}`}>Events of {step}</a>
+            <button type="button" class="button tiny" onClick={() => onAgain(step)}>
+              <Icon name="again" size={12} /> Run again from {step}…
+            </button>
+          </>
         )}
       </p>
       {given.data !== null && given.data !== undefined && (
-        <details>
+        <details open>
           <summary>What the step was given</summary>
           <JsonView value={given.data} label="what the step was given" />
         </details>
       )}
     </div>
   );
-}
-
-/** The command behind the last error of a step: its task and what its templates could read. */
-async function inputOf(id: number, step: string, signal: AbortSignal): Promise<JsonMap | null> {
-  const page = await get<EventPage>(
-    `/api/executions/${id}/events`,
-    { event_type: 'command.failed,call.error', step, page_size: 10 },
-    signal,
-  );
-  const commandId = page.events.map(commandOf).find((each) => each !== null);
-  if (commandId === undefined || commandId === null) return null;
-  const command = await orNull(get<CommandBody>(`/api/commands/${commandId}`, {}, signal));
-  if (command === null) return null;
-  const { tool_config, render_context, iteration } = command.context;
-  return { task: tool_config ?? null, values: render_context ?? null, ...(iteration == null ? {} : { iteration }) };
-}
-
-function commandOf(event: LogEvent): number | null {
-  const id = event.meta?.['command_id'];
-  return typeof id === 'number' ? id : null;
 }

@@ -1,5 +1,5 @@
 /** What happened, on one screen: what failed, why, and with which input; else the result, or what it is waiting for. */
-import { get, orNull } from '../core/api.ts';
+import { get, getWithHeaders, orNull } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { to } from '../core/router.ts';
 import { durationText } from '../core/time.ts';
@@ -21,14 +21,14 @@ interface Explanation {
   readonly stuck: boolean;
 }
 
-export function Summary({ row, events }: { row: Execution; events: number }) {
+export function Summary({ row, events, onAgain }: { row: Execution; events: number; onAgain: (step: string) => void }) {
   const graph = useResource(`steps ${row.execution_id} ${row.status} ${stepOf(events)}`, (signal) =>
     executionGraph(row, signal),
   );
   return (
     <div class="stack">
       {row.status === 'running' && <Waiting row={row} events={events} />}
-      {row.status === 'failed' && <FailureCard row={row} />}
+      {row.status === 'failed' && <FailureCard row={row} onAgain={onAgain} />}
       {row.status === 'cancelled' && (
         <Card title="Cancelled">
           <p>{row.error ?? 'Somebody ended it.'}</p>
@@ -76,6 +76,10 @@ function Waiting({ row, events }: { row: Execution; events: number }) {
   return (
     <Card title="Running" actions={<Progress row={row} />}>
       <p class={why.data?.stuck === true ? 'warn' : undefined}>{why.data?.sentence ?? plain}</p>
+      <p class="row small">
+        <a href={to.commands}>Workers and commands</a>
+        <a href={to.execution(row.execution_id, 'graph')}>Where it is in the graph</a>
+      </p>
     </Card>
   );
 }
@@ -101,7 +105,7 @@ function Steps({ nodes, id }: { nodes: readonly GraphNode[]; id: number }) {
               </td>
               <td>
                 {node.state === null ? (
-                  <span class="soft">not reached</span>
+                  <span class="soft nowrap">not reached</span>
                 ) : (
                   <StatusBadge status={node.state.status} />
                 )}
@@ -124,7 +128,22 @@ export function loopText(loop: {
   return `${loop.done}${loop.total === null ? '' : `/${loop.total}`} rounds${loop.failed === 0 ? '' : `, ${loop.failed} failed`}`;
 }
 
+/** How many executions this one started; null while it is not known. */
+function useChildCount(row: Execution): number | null {
+  const count = useResource(
+    `child count ${row.execution_id} ${row.status}`,
+    async (signal) => {
+      const filter = { parent_execution_id: row.execution_id, page_size: 10 };
+      const { body, headers } = await getWithHeaders<readonly Execution[]>('/api/executions', filter, signal);
+      return Number.parseInt(headers.get('x-total-count') ?? '', 10) || body.length;
+    },
+    () => (row.status === 'running' ? 5_000 : null),
+  );
+  return count.data;
+}
+
 function Facts({ row }: { row: Execution }) {
+  const children = useChildCount(row);
   const labels = Object.entries(row.labels);
   return (
     <dl class="facts">
@@ -153,6 +172,24 @@ function Facts({ row }: { row: Execution }) {
       <dd>
         {row.pool}, priority {row.priority}
       </dd>
+      {row.parent_execution_id !== null && (
+        <>
+          <dt>Parent</dt>
+          <dd>
+            <a href={to.execution(row.parent_execution_id)}>#{row.parent_execution_id}</a>
+          </dd>
+        </>
+      )}
+      {children !== null && children > 0 && (
+        <>
+          <dt>Children</dt>
+          <dd>
+            <a href={to.execution(row.execution_id, 'children')}>
+              {children.toLocaleString('en')} {children === 1 ? 'execution' : 'executions'}
+            </a>
+          </dd>
+        </>
+      )}
       {labels.length > 0 && (
         <>
           <dt>Labels</dt>

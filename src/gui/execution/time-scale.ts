@@ -25,6 +25,25 @@ export interface TimeScale {
 const FOLD_SHARE = 0.06;
 const IDLE_SHARE = 0.1;
 const IDLE_MS_MIN = 1000;
+const BISECTIONS = 50;
+
+/** The instant that lies at a share of the line: `place` backwards, to a fraction of a millisecond. */
+export function instantAt(scale: TimeScale, whole: Stretch, share: number): number {
+  let { from, to } = whole;
+  for (let round = 0; round < BISECTIONS; round++) {
+    const middle = (from + to) / 2;
+    if (scale.place(middle) < share) from = middle;
+    else to = middle;
+  }
+  return (from + to) / 2;
+}
+
+/** The parts of stretches that lie in a window. */
+export function within(window: Stretch, stretches: readonly Stretch[]): readonly Stretch[] {
+  return stretches
+    .filter((each) => each.to >= window.from && each.from <= window.to)
+    .map((each) => ({ from: Math.max(window.from, each.from), to: Math.min(window.to, each.to) }));
+}
 
 export function timeScale(whole: Stretch, busy: readonly Stretch[], folding: boolean): TimeScale {
   const all = Math.max(1, whole.to - whole.from);

@@ -6,9 +6,12 @@ import { to } from '../core/router.ts';
 import { durationText, utcText } from '../core/time.ts';
 import type { Execution } from '../core/wire.ts';
 import { loadStory } from '../graph/source.ts';
+import { Icon } from '../parts/icons.tsx';
 import { Empty, Failed, Loading } from '../parts/states.tsx';
 import { type Bar, linesOf, type TimelineRow, timelineRows } from './bars.ts';
-import { type TimeScale, timeScale } from './time-scale.ts';
+import { chooseStretch, chosenStretch, useBrush } from './brush.tsx';
+import { type Stretch, type TimeScale, timeScale, within } from './time-scale.ts';
+import { stretchForKey } from './zoom.ts';
 
 const TRIES_SHOWN = 120;
 const EVENTS_PER_LOOK = 10;
@@ -34,37 +37,70 @@ export function Timeline({ row, events }: { row: Execution; events: number }) {
     );
   }
   const whole = { from: Date.parse(row.start_time), to: Math.max(end, Date.parse(row.start_time) + 1) };
-  const scale = timeScale(
-    whole,
-    rows.flatMap((each) => [...each.tries, ...each.bars.filter((bar) => bar.to - bar.from < 1000)]),
-    folding,
-  );
+  return <Lanes row={row} rows={rows} whole={whole} cut={story.data.cut} folding={folding} onFold={setFolding} />;
+}
+
+function Lanes({
+  row,
+  rows,
+  whole,
+  cut,
+  folding,
+  onFold,
+}: {
+  row: Execution;
+  rows: readonly TimelineRow[];
+  whole: Stretch;
+  /** Not all of the log is drawn. */
+  cut: boolean;
+  folding: boolean;
+  onFold: (on: boolean) => void;
+}) {
+  const shown = chosenStretch(whole);
+  const all = shown.from <= whole.from && shown.to >= whole.to;
+  const busy = rows.flatMap((each) => [...each.tries, ...each.bars.filter((bar) => bar.to - bar.from < 1000)]);
+  const scale = timeScale(shown, within(shown, busy), folding);
+  const brush = useBrush(whole, shown, scale);
   return (
     <section class="card" aria-label="Timeline">
       <header>
-        <p class="small soft">
-          {durationText(whole.to - whole.from)} in all, from {utcText(row.start_time)}
-          {story.data.cut && ' · only the first part of a long log is drawn'}
+        <p class="small soft" role="status">
+          {all
+            ? `${durationText(whole.to - whole.from)} in all, from ${utcText(row.start_time)}`
+            : `${durationText(shown.to - shown.from)} of ${durationText(whole.to - whole.from)}, from +${durationText(shown.from - whole.from)}`}
+          {cut && ' · only the first part of a long log is drawn'}
         </p>
-        <label class="row small">
-          <input type="checkbox" checked={folding} onChange={(event) => setFolding(event.currentTarget.checked)} />
-          Fold idle time
-        </label>
+        <div class="row">
+          <label class="row small nowrap">
+            <input type="checkbox" checked={folding} onChange={(event) => onFold(event.currentTarget.checked)} />
+            Fold idle time
+          </label>
+          <ZoomButtons whole={whole} shown={shown} all={all} />
+        </div>
       </header>
-      <div class="timeline">
+      {/* biome-ignore lint/a11y/useSemanticElements: a group of rows, not of fields */}
+      <div
+        class="timeline"
+        role="group"
+        aria-label="When each step ran. Plus and minus zoom, arrows move, 0 shows all."
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys of the zoom are heard here
+        tabIndex={0}
+        {...brush.handlers}
+      >
+        {brush.box !== null && <div class="brush" style={brush.box} />}
         {rows.map((each) => (
-          <Row key={each.step} row={each} scale={scale} id={row.execution_id} />
+          <Row key={each.step} row={each} scale={scale} shown={shown} id={row.execution_id} />
         ))}
         <div class="timeline-row axis" aria-hidden="true">
           <span />
           <span class="lane">
-            <span>0</span>
+            <span>{durationText(shown.from - whole.from)}</span>
             {scale.folds.map((fold) => (
               <span key={fold.at} class="fold-text" style={{ left: `${(fold.at + fold.width / 2) * 100}%` }}>
                 {durationText(fold.ms)} idle
               </span>
             ))}
-            <span>{durationText(whole.to - whole.from)}</span>
+            <span>{durationText(shown.to - whole.from)}</span>
           </span>
         </div>
       </div>
@@ -72,9 +108,39 @@ export function Timeline({ row, events }: { row: Execution; events: number }) {
   );
 }
 
-function Row({ row, scale, id }: { row: TimelineRow; scale: TimeScale; id: number }) {
+function ZoomButtons({ whole, shown, all }: { whole: Stretch; shown: Stretch; all: boolean }) {
+  const go = (key: string): void => chooseStretch(whole, stretchForKey(key, whole, shown));
+  return (
+    <span class="row nowrap">
+      <button
+        type="button"
+        class="button tiny"
+        aria-label="Zoom in"
+        title="Zoom in, or drag over the bars"
+        onClick={() => go('+')}
+      >
+        <Icon name="plus" size={13} />
+      </button>
+      <button type="button" class="button tiny" aria-label="Zoom out" disabled={all} onClick={() => go('-')}>
+        <Icon name="minus" size={13} />
+      </button>
+      <button type="button" class="button tiny" disabled={all} onClick={() => go('0')}>
+        Show all
+      </button>
+    </span>
+  );
+}
+
+function Row({ row, scale, shown, id }: { row: TimelineRow; scale: TimeScale; shown: Stretch; id: number }) {
   const total = row.bars.reduce((sum, bar) => sum + bar.to - bar.from, 0);
-  const tries = row.tries.length <= 1 ? [] : [...row.tries].sort((a, b) => a.from - b.from).slice(0, TRIES_SHOWN);
+  const seen = (bar: Bar): boolean => bar.to >= shown.from && bar.from <= shown.to;
+  const tries =
+    row.tries.length <= 1
+      ? []
+      : row.tries
+          .filter(seen)
+          .sort((a, b) => a.from - b.from)
+          .slice(0, TRIES_SHOWN);
   const lines = linesOf(tries, LINES_MAX);
   const height = tries.length === 0 ? 34 : FIRST_LINE_PX + (Math.max(...lines) + 1) * LINE_PX + 3;
   return (
@@ -90,7 +156,7 @@ function Row({ row, scale, id }: { row: TimelineRow; scale: TimeScale; id: numbe
         {scale.folds.map((fold) => (
           <span key={fold.at} class="fold" style={{ left: `${fold.at * 100}%`, width: `${fold.width * 100}%` }} />
         ))}
-        {row.bars.map((bar) => (
+        {row.bars.filter(seen).map((bar) => (
           <BarBox key={bar.from} bar={bar} scale={scale} step={row.step} kind="bar" top={tries.length === 0 ? 10 : 6} />
         ))}
         {tries.map((bar, index) => (

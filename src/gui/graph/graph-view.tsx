@@ -3,7 +3,7 @@
  * keys follow the arcs and `f` finds what failed. The same as a table is one press away, and is what a screen reader
  * is pointed to.
  */
-import { useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { durationText } from '../core/time.ts';
 import type { GraphEdge, GraphNode, StepGraph } from '../core/wire.ts';
 import { Icon } from '../parts/icons.tsx';
@@ -12,8 +12,8 @@ import { GraphTable } from './graph-table.tsx';
 import { type Layout, layoutGraph, pathOf } from './layout.ts';
 
 const DRAWN_MAX = 300;
-const CHAR_PX = 7.6;
-const BOX = { least: 148, most: 290, height: 52, beside: 110 };
+/** `beside` is what stands beside the name: edges, icon and a duration such as `12 m 34 s`. */
+const BOX = { least: 148, most: 340, height: 52, beside: 126, loopIcon: 16 };
 const PADDING = 24;
 
 interface GraphViewProps {
@@ -55,8 +55,18 @@ function place(graph: StepGraph): Layout {
 }
 
 function widthOf(node: GraphNode): number {
-  const chars = Math.max(node.step.length, node.kinds.join(', ').length * 0.85 + 3);
-  return Math.min(BOX.most, Math.max(BOX.least, Math.round(chars * CHAR_PX) + BOX.beside));
+  const text = Math.max(textWidth(node.step, 600, 14), textWidth(node.kinds.join(', '), 400, 12) + BOX.loopIcon);
+  return Math.min(BOX.most, Math.max(BOX.least, Math.ceil(text) + BOX.beside));
+}
+
+let pen: CanvasRenderingContext2D | null = null;
+
+/** Letters are measured: a guess cuts names off in one font and leaves holes in another. */
+function textWidth(text: string, weight: number, px: number): number {
+  pen ??= document.createElement('canvas').getContext('2d');
+  if (pen === null) return text.length * px * 0.6;
+  pen.font = `${weight} ${px}px ${getComputedStyle(document.documentElement).fontFamily}`;
+  return pen.measureText(text).width;
 }
 
 function Drawing({ graph, layout, chosen, onChoose }: GraphViewProps & { layout: Layout }) {
@@ -65,6 +75,14 @@ function Drawing({ graph, layout, chosen, onChoose }: GraphViewProps & { layout:
   const ran = graph.nodes.some((node) => node.state !== null);
   const stop = graph.nodes.find((node) => node.id === (chosen ?? at))?.id ?? graph.entry ?? graph.nodes[0]?.id;
   const byId = new Map(graph.edges.map((edge) => [edge.id, edge]));
+
+  // A drawing wider than its window begins at the step that is asked for, else at the first one.
+  useEffect(() => {
+    const box = stop === undefined ? undefined : layout.nodes.get(stop);
+    if (area.current === null || box === undefined) return;
+    area.current.scrollLeft = box.x + PADDING + box.width / 2 - area.current.clientWidth / 2;
+    area.current.scrollTop = box.y + PADDING + box.height - area.current.clientHeight * 0.8;
+  }, [layout]);
 
   const focus = (id: string | undefined): void => {
     if (id === undefined) return;

@@ -38,7 +38,7 @@ export async function executionGraph(
 }
 
 /** A step that was never entered has no state worth showing. */
-function withoutUnreached(graph: StepGraph): StepGraph {
+export function withoutUnreached<Graph extends Pick<StepGraph, 'nodes'>>(graph: Graph): Graph {
   return {
     ...graph,
     nodes: graph.nodes.map((node) =>

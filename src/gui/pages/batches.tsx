@@ -71,6 +71,14 @@ export function Batches() {
   );
 }
 
+/** Durations only, of which some say nothing: the longest first, and those that took no time not at all. */
+function timingsOf({ queue_wait_ms, timings }: BatchStatus): readonly (readonly [string, number])[] {
+  const measured = Object.entries({ ...timings, ...(queue_wait_ms === null ? {} : { queue_wait_ms }) });
+  return measured
+    .flatMap(([name, ms]) => (name.endsWith('_ms') && typeof ms === 'number' && ms > 0 ? [[name, ms] as const] : []))
+    .sort((a, b) => b[1] - a[1]);
+}
+
 function BatchCard({ id }: { id: string }) {
   const batch = useResource(
     `batch ${id}`,
@@ -86,10 +94,7 @@ function BatchCard({ id }: { id: string }) {
   }
   if (batch.data === null) return <Loading what="the batch" />;
   const { data } = batch;
-  const timings = [
-    ...(data.queue_wait_ms === null ? [] : ([['waited', data.queue_wait_ms]] as const)),
-    ...Object.entries(data.timings ?? {}),
-  ];
+  const timings = timingsOf(data);
   const longest = Math.max(1, ...timings.map(([, ms]) => ms));
   return (
     <div class="columns">

@@ -5,9 +5,11 @@ import { query, setQuery, to } from '../core/router.ts';
 import { durationText } from '../core/time.ts';
 import type { CommandItem, Worker } from '../core/wire.ts';
 import { When } from '../parts/instant.tsx';
+import { More, ROWS_SHOWN } from '../parts/more.tsx';
 import { Card, PageHead } from '../parts/page.tsx';
 import { Empty, Failed, Loading } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
+import { ReaperCard } from './reaper-card.tsx';
 
 const EVERY_MS = 3_000;
 const OPEN = ['PENDING', 'CLAIMED', 'RUNNING'];
@@ -82,9 +84,14 @@ export function Commands() {
             <CommandTable commands={commands.data.commands} more={commands.data.next_after !== null} />
           )}
         </Card>
+        <ReaperCard />
       </div>
     </>
   );
+}
+
+function livelyFirst(a: Worker, b: Worker): number {
+  return Number(a.status === 'offline') - Number(b.status === 'offline') || a.name.localeCompare(b.name);
 }
 
 function WorkerTable({ workers }: { workers: readonly Worker[] }) {
@@ -101,33 +108,37 @@ function WorkerTable({ workers }: { workers: readonly Worker[] }) {
           </tr>
         </thead>
         <tbody>
-          {workers.map((each) => (
-            <tr key={`${each.kind} ${each.name}`}>
-              <td>
-                <StatusBadge status={each.stale && each.status === 'ready' ? 'stale' : each.status} />
-              </td>
-              <td class="break">
-                {each.name}
-                <span class="sub">
-                  {[each.kind, each.hostname, each.version].filter((part) => part !== null).join(' · ')}
-                </span>
-              </td>
-              <td>{each.pools.join(', ')}</td>
-              <td>
-                <span class="progress">
-                  <progress max={each.capacity} value={each.open_commands} aria-label={`Commands of ${each.name}`} />
-                  <span class="small nowrap">
-                    {each.open_commands} of {each.capacity}
+          {[...workers]
+            .sort(livelyFirst)
+            .slice(0, ROWS_SHOWN)
+            .map((each) => (
+              <tr key={`${each.kind} ${each.name}`}>
+                <td>
+                  <StatusBadge status={each.stale && each.status === 'ready' ? 'stale' : each.status} />
+                </td>
+                <td class="break">
+                  {each.name}
+                  <span class="sub">
+                    {[each.kind, each.hostname, each.version].filter((part) => part !== null).join(' · ')}
                   </span>
-                </span>
-              </td>
-              <td>
-                <When at={each.heartbeat} />
-              </td>
-            </tr>
-          ))}
+                </td>
+                <td>{each.pools.join(', ')}</td>
+                <td>
+                  <span class="progress">
+                    <progress max={each.capacity} value={each.open_commands} aria-label={`Commands of ${each.name}`} />
+                    <span class="small nowrap">
+                      {each.open_commands} of {each.capacity}
+                    </span>
+                  </span>
+                </td>
+                <td>
+                  <When at={each.heartbeat} />
+                </td>
+              </tr>
+            ))}
         </tbody>
       </table>
+      <More total={workers.length} hint="Those that are offline come last." />
     </div>
   );
 }

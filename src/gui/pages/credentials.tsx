@@ -8,6 +8,7 @@ import { Confirm, Dialog } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { When } from '../parts/instant.tsx';
 import { JsonView } from '../parts/json.tsx';
+import { More, ROWS_SHOWN } from '../parts/more.tsx';
 import { PageHead } from '../parts/page.tsx';
 import { Empty, Failed, Loading } from '../parts/states.tsx';
 import { say } from '../parts/toasts.tsx';
@@ -104,7 +105,7 @@ function CredentialTable({ items, onOpen }: { items: readonly Credential[]; onOp
           </tr>
         </thead>
         <tbody>
-          {items.map((each) => (
+          {items.slice(0, ROWS_SHOWN).map((each) => (
             <tr key={each.id}>
               <td class="break">
                 {each.name}
@@ -151,6 +152,7 @@ function CredentialTable({ items, onOpen }: { items: readonly Credential[]; onOp
           ))}
         </tbody>
       </table>
+      <More total={items.length} hint="Search for the others." />
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /** Writing a playbook: text with the server's own diagnostics, its graph beside it, and from there to running it. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, get, post } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { navigate, query, to } from '../core/router.ts';
@@ -18,6 +18,7 @@ import { lineDiff } from '../playbook/line-diff.ts';
 import { DiffView } from '../playbook/versions.tsx';
 
 const CHECK_MS = 350;
+const FILE_MAX = 1024 * 1024;
 
 export function EditorPage() {
   const path = query.value.get('path');
@@ -83,6 +84,7 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
             : 'Registering stores a new version; earlier ones stay as they are.'
         }
       >
+        {path === null && <OpenFile onText={setText} />}
         {canSimulate && (
           <button
             type="button"
@@ -129,7 +131,40 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
         )}
       </div>
       {open === 'register' && <Register path={path} text={text} stored={stored} onClose={() => setOpen(null)} />}
-      {open === 'simulate' && <Simulation content={text} onClose={() => setOpen(null)} />}
+      {open === 'simulate' && (
+        <Simulation content={text} steps={graph?.nodes.map((each) => each.step) ?? []} onClose={() => setOpen(null)} />
+      )}
+    </>
+  );
+}
+
+/** A playbook that lies on this machine comes into the editor; nothing is sent before it is registered. */
+function OpenFile({ onText }: { onText: (text: string) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const read = async (file: File | undefined): Promise<void> => {
+    if (file === undefined) return;
+    const tooLarge = file.size > FILE_MAX;
+    setError(tooLarge ? new Error(`${file.name} is larger than a playbook may be (1 MiB)`) : null);
+    if (!tooLarge) onText(await file.text());
+  };
+  return (
+    <>
+      <Problem error={error} />
+      <input
+        ref={input}
+        type="file"
+        accept=".yaml,.yml,text/yaml"
+        aria-label="Playbook file"
+        hidden
+        onChange={(event) => {
+          void read(event.currentTarget.files?.[0]);
+          event.currentTarget.value = '';
+        }}
+      />
+      <button type="button" class="button" onClick={() => input.current?.click()}>
+        Open a file…
+      </button>
     </>
   );
 }

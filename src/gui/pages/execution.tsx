@@ -31,7 +31,7 @@ export function ExecutionPage() {
   const id = Number(given);
   const followed = useExecution(id);
   const { row, resource } = followed;
-  const [open, setOpen] = useState<'rerun' | 'cancel' | null>(null);
+  const [open, setOpen] = useState<{ readonly again: string | null } | 'cancel' | null>(null);
   if (row === null) {
     return (
       <>
@@ -67,7 +67,7 @@ export function ExecutionPage() {
             <Icon name="stop" size={14} /> Cancel…
           </button>
         )}
-        <button type="button" class="button" onClick={() => setOpen('rerun')}>
+        <button type="button" class="button" onClick={() => setOpen({ again: null })}>
           <Icon name="again" size={14} /> Run again…
         </button>
       </PageHead>
@@ -76,13 +76,13 @@ export function ExecutionPage() {
         current={tab}
         tabs={TABS.map(([each, name]) => ({ id: each, name, href: to.execution(id, each) }))}
       />
-      <Tab tab={tab} row={row} followed={followed} />
-      {open === 'rerun' && (
+      <Tab tab={tab} row={row} followed={followed} onAgain={(step) => setOpen({ again: step })} />
+      {open !== null && open !== 'cancel' && (
         <RunDialog
           path={row.path}
           version={row.version}
           workload={row.workload}
-          rerunOf={id}
+          rerunOf={{ execution: row, fromStep: open.again }}
           onClose={() => setOpen(null)}
         />
       )}
@@ -91,10 +91,21 @@ export function ExecutionPage() {
   );
 }
 
-function Tab({ tab, row, followed }: { tab: string; row: Execution; followed: FollowedExecution }) {
+function Tab({
+  tab,
+  row,
+  followed,
+  onAgain,
+}: {
+  tab: string;
+  row: Execution;
+  followed: FollowedExecution;
+  /** Somebody wants to run it again from a step. */
+  onAgain: (step: string) => void;
+}) {
   switch (tab) {
     case 'graph':
-      return <GraphTab row={row} events={followed.events.value} />;
+      return <GraphTab row={row} events={followed.events.value} onAgain={onAgain} />;
     case 'statechart':
       return <StatechartTab row={row} events={followed.events.value} />;
     case 'timeline':
@@ -104,7 +115,7 @@ function Tab({ tab, row, followed }: { tab: string; row: Execution; followed: Fo
     case 'children':
       return <Children row={row} />;
     default:
-      return <Summary row={row} events={followed.events.value} />;
+      return <Summary row={row} events={followed.events.value} onAgain={onAgain} />;
   }
 }
 

@@ -1,11 +1,11 @@
 /** The list of executions. All of its filters are in the address; what is chosen for a bulk act is shown before it happens. */
 import { useState } from 'preact/hooks';
-import { getWithHeaders } from '../core/api.ts';
+import { get, getWithHeaders, type Query } from '../core/api.ts';
 import { learn } from '../core/executions.ts';
 import { savedViews } from '../core/preferences.ts';
 import { useResource } from '../core/resource.ts';
 import { query, setQuery, to } from '../core/router.ts';
-import type { Execution } from '../core/wire.ts';
+import type { DashboardStats, Execution } from '../core/wire.ts';
 import { BulkCancel } from '../execution/bulk-cancel.tsx';
 import { ExecutionTable } from '../execution/execution-table.tsx';
 import { Icon } from '../parts/icons.tsx';
@@ -15,6 +15,7 @@ import { Empty, Failed, Loading } from '../parts/states.tsx';
 const PAGE_SIZE = 50;
 const LIVE_MS = 2_000;
 const QUIET_MS = 10_000;
+const COUNT_MS = 5_000;
 const STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const;
 const FILTERS = [
   'status',
@@ -28,10 +29,11 @@ const FILTERS = [
   'order',
   'page',
 ] as const;
+const FAILED_TODAY = 'status=failed&started=24h';
 const PRESETS: readonly (readonly [string, string])[] = [
   ['All', ''],
   ['In flight', 'status=running'],
-  ['Failed today', 'status=failed&started=24h'],
+  ['Failed today', FAILED_TODAY],
   ['Slow', 'order=-duration'],
 ];
 const SPANS: Readonly<Record<string, number>> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 };
@@ -145,7 +147,7 @@ export function Executions() {
   );
 }
 
-function filtersOf(params: URLSearchParams, page: number): Record<string, string | number | null> {
+function filtersOf(params: URLSearchParams, page: number): Query {
   const span = SPANS[params.get('started') ?? ''];
   return {
     page,
@@ -162,8 +164,29 @@ function filtersOf(params: URLSearchParams, page: number): Record<string, string
   };
 }
 
+/** How many there are behind each preset, as far as it is cheap to know. */
+function useCounts(): Readonly<Record<string, string>> {
+  const counts = useResource(
+    'counts',
+    async (signal) => {
+      const [stats, today] = await Promise.all([
+        get<DashboardStats>('/api/dashboard/stats', {}, signal),
+        getWithHeaders('/api/executions', { ...filtersOf(new URLSearchParams(FAILED_TODAY), 1), page_size: 1 }, signal),
+      ]);
+      return {
+        All: stats.total_executions.toLocaleString('en'),
+        'In flight': stats.running_executions.toLocaleString('en'),
+        'Failed today': today.headers.get('x-total-count') ?? '',
+      };
+    },
+    () => COUNT_MS,
+  );
+  return counts.data ?? {};
+}
+
 function Views() {
   const params = query.value;
+  const counts = useCounts();
   const current = params.toString();
   const [naming, setNaming] = useState(false);
   const save = (event: SubmitEvent): void => {
@@ -184,6 +207,7 @@ function Views() {
           aria-current={text === current ? 'true' : undefined}
         >
           {name}
+          {counts[name] !== undefined && <span class="count">{counts[name]}</span>}
         </a>
       ))}
       {savedViews.value.map((view) => (
@@ -280,8 +304,16 @@ function Filters() {
           checked={params.get('roots_only') === 'true'}
           onChange={(event) => setQuery({ roots_only: event.currentTarget.checked ? 'true' : null, page: null })}
         />
-        Without children
+        Top level only
       </label>
+      {params.has('path') && (
+        <span class="chip" aria-current="true">
+          Playbook {params.get('path')}
+          <button type="button" aria-label="Any playbook" onClick={() => setQuery({ path: null, page: null })}>
+            <Icon name="cross" size={11} />
+          </button>
+        </span>
+      )}
     </search>
   );
 }

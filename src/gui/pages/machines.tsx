@@ -2,22 +2,28 @@
 import { useEffect, useState } from 'preact/hooks';
 import { chartModel, eventsOf, initialStates, withOuter } from '../chart/chart-model.ts';
 import { ChartView } from '../chart/chart-view.tsx';
-import { address, get, orNull, post } from '../core/api.ts';
+import { get, orNull, post } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { query, segments, to } from '../core/router.ts';
 import type { Json, JsonMap, MachineDetail, MachineItem } from '../core/wire.ts';
+import { Download } from '../parts/download.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { JsonView } from '../parts/json.tsx';
 import { Card, PageHead, Tabs } from '../parts/page.tsx';
 import { Failed, Loading, NotAvailable, Problem } from '../parts/states.tsx';
 import { parseJson } from '../playbook/workload-fields.ts';
 
+interface NextEvent {
+  readonly type: string;
+  readonly guards: readonly string[];
+}
+
 interface Moved {
   readonly snapshot: Json;
   readonly changed: boolean;
   readonly states: readonly string[];
   readonly recorded: readonly Json[];
-  readonly next_events: readonly (string | { readonly type: string })[];
+  readonly next_events: readonly (string | NextEvent)[];
 }
 
 interface Step {
@@ -74,19 +80,19 @@ function Simulator({ machine }: { machine: MachineDetail }) {
   const at = params.get('at');
   const model = chartModel(machine.name, machine.config);
   const [steps, setSteps] = useState<readonly Step[]>([]);
-  const [forked, setForked] = useState<{ readonly states: readonly string[]; readonly next: readonly string[] } | null>(
-    null,
-  );
+  const [forked, setForked] = useState<{
+    readonly states: readonly string[];
+    readonly next: readonly NextEvent[];
+  } | null>(null);
   const [payload, setPayload] = useState('{}');
   const [error, setError] = useState<Error | null>(null);
 
   useEffect(() => {
     if (execution === null) return;
-    get<{ states: readonly string[]; next_events: readonly { type: string }[] }>(
-      `/api/executions/${execution}/machine`,
-      { at },
-    ).then(
-      (view) => setForked({ states: view.states, next: view.next_events.map((each) => each.type) }),
+    get<{ states: readonly string[]; next_events: readonly NextEvent[] }>(`/api/executions/${execution}/machine`, {
+      at,
+    }).then(
+      (view) => setForked({ states: view.states, next: view.next_events }),
       (caught: unknown) => setError(caught instanceof Error ? caught : new Error(String(caught))),
     );
   }, [execution, at]);
@@ -94,10 +100,10 @@ function Simulator({ machine }: { machine: MachineDetail }) {
   const last = steps.at(-1);
   const start = forked?.states ?? initialStates(model);
   const active = last?.moved.states ?? start;
-  const next =
+  const next: readonly NextEvent[] =
     last === undefined
-      ? (forked?.next ?? eventsOf(model, withOuter(active)))
-      : last.moved.next_events.map((each) => (typeof each === 'string' ? each : each.type));
+      ? (forked?.next ?? eventsOf(model, withOuter(active)).map((type) => ({ type, guards: [] })))
+      : last.moved.next_events.map((each) => (typeof each === 'string' ? { type: each, guards: [] } : each));
 
   const send = async (type: string): Promise<void> => {
     setError(null);
@@ -154,8 +160,8 @@ function Simulator({ machine }: { machine: MachineDetail }) {
             <div class="row">
               {next.length === 0 && <span>Nothing can happen any more: this state is final.</span>}
               {next.map((each) => (
-                <button key={each} type="button" class="button" onClick={() => void send(each)}>
-                  {each}
+                <button key={each.type} type="button" class="button" onClick={() => void send(each.type)}>
+                  {each.type} {each.guards.length > 0 && <span class="soft small">if {each.guards.join(', ')}</span>}
                 </button>
               ))}
             </div>
@@ -191,23 +197,15 @@ function Simulator({ machine }: { machine: MachineDetail }) {
           <div class="stack">
             <p class="soft">Version {machine.version}. The drawing on this page is made from the first of these.</p>
             <p class="row">
-              <a class="button" href={address(`/api/machines/${machine.name}`)} download={`${machine.name}.json`}>
+              <Download path={`/api/machines/${machine.name}`} name={`${machine.name}.json`}>
                 JSON
-              </a>
-              <a
-                class="button"
-                href={address(`/api/machines/${machine.name}?format=mermaid`)}
-                download={`${machine.name}.mmd`}
-              >
+              </Download>
+              <Download path={`/api/machines/${machine.name}?format=mermaid`} name={`${machine.name}.mmd`}>
                 Mermaid
-              </a>
-              <a
-                class="button"
-                href={address(`/api/machines/${machine.name}?format=scxml`)}
-                download={`${machine.name}.scxml`}
-              >
+              </Download>
+              <Download path={`/api/machines/${machine.name}?format=scxml`} name={`${machine.name}.scxml`}>
                 SCXML
-              </a>
+              </Download>
             </p>
           </div>
         </Card>

@@ -6,6 +6,7 @@ import { query, setQuery, to } from '../core/router.ts';
 import type { CatalogEntry } from '../core/wire.ts';
 import { Icon } from '../parts/icons.tsx';
 import { When } from '../parts/instant.tsx';
+import { More, ROWS_SHOWN } from '../parts/more.tsx';
 import { PageHead } from '../parts/page.tsx';
 import { Empty, Failed, Loading } from '../parts/states.tsx';
 import { RunDialog } from '../playbook/run-dialog.tsx';
@@ -79,7 +80,7 @@ function PlaybookTable({ entries, onRun }: { entries: readonly CatalogEntry[]; o
           </tr>
         </thead>
         <tbody>
-          {entries.map((each) => (
+          {entries.slice(0, ROWS_SHOWN).map((each) => (
             <tr key={each.path}>
               <td class="grow">
                 <a href={to.playbook(each.path)} class="break">
@@ -116,6 +117,7 @@ function PlaybookTable({ entries, onRun }: { entries: readonly CatalogEntry[]; o
           ))}
         </tbody>
       </table>
+      <More total={entries.length} hint="Search for the others." />
     </div>
   );
 }

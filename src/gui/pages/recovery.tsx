@@ -10,6 +10,7 @@ import { Icon } from '../parts/icons.tsx';
 import { Card, PageHead } from '../parts/page.tsx';
 import { NotAvailable, Problem } from '../parts/states.tsx';
 import { say } from '../parts/toasts.tsx';
+import { ReaperCard } from './reaper-card.tsx';
 
 const SHOWN = 50;
 
@@ -17,14 +18,6 @@ interface CleanupAnswer {
   readonly cancelled_count: number;
   readonly execution_ids: readonly number[];
   readonly message: string;
-}
-
-interface SweepAnswer {
-  readonly status: string;
-  readonly republished?: number;
-  readonly orphaned_active?: number;
-  readonly stranded_pending?: number;
-  readonly lease?: { readonly holder: string | null };
 }
 
 export function Recovery() {
@@ -37,7 +30,7 @@ export function Recovery() {
       <div class="columns">
         <Cleanup />
         <div class="stack">
-          <Sweep />
+          <ReaperCard />
           <Invariants />
         </div>
       </div>
@@ -99,7 +92,7 @@ function Cleanup() {
                 <ExecutionTable ids={found.execution_ids.slice(0, SHOWN)} compact />
                 <p>
                   <button type="button" class="button danger" onClick={() => setAsking(true)}>
-                    Cancel these {found.cancelled_count}…
+                    {found.cancelled_count === 1 ? 'Cancel it…' : `Cancel these ${found.cancelled_count}…`}
                   </button>
                 </p>
               </>
@@ -109,8 +102,12 @@ function Cleanup() {
       </form>
       {asking && found !== null && (
         <Confirm
-          title={`Cancel ${found.cancelled_count} stuck executions?`}
-          act={`Cancel ${found.cancelled_count}`}
+          title={
+            found.cancelled_count === 1
+              ? 'Cancel one stuck execution?'
+              : `Cancel ${found.cancelled_count} stuck executions?`
+          }
+          act={found.cancelled_count === 1 ? 'Cancel it' : `Cancel ${found.cancelled_count}`}
           word="clean up"
           onClose={() => setAsking(false)}
           onAct={async () => {
@@ -125,45 +122,6 @@ function Cleanup() {
           </p>
         </Confirm>
       )}
-    </Card>
-  );
-}
-
-function Sweep() {
-  const [answer, setAnswer] = useState<SweepAnswer | null | 'missing'>(null);
-  const [error, setError] = useState<Error | null>(null);
-  const sweep = async (): Promise<void> => {
-    setError(null);
-    try {
-      setAnswer((await orNull(post<SweepAnswer>('/api/admin/command_reaper/sweep'))) ?? 'missing');
-    } catch (caught) {
-      setError(caught instanceof Error ? caught : new Error(String(caught)));
-    }
-  };
-  return (
-    <Card title="Look for forgotten commands">
-      <div class="stack">
-        <p class="soft">
-          Announces commands again that nobody took, or whose worker fell silent. It happens by itself now and then;
-          this does it at once and harms nothing.
-        </p>
-        <p>
-          <button type="button" class="button" onClick={() => void sweep()}>
-            <Icon name="recover" size={14} /> Look now
-          </button>
-        </p>
-        <Problem error={error} />
-        {answer === 'missing' && <p class="warn">This server has no such sweep.</p>}
-        {answer !== null && answer !== 'missing' && (
-          <p role="status">
-            {answer.status === 'accepted'
-              ? `Another process (${answer.lease?.holder ?? 'unknown'}) looks after this and was asked to.`
-              : answer.republished === 0
-                ? 'Nothing was forgotten.'
-                : `${answer.republished} announced again: ${answer.orphaned_active ?? 0} of silent workers, ${answer.stranded_pending ?? 0} that nobody took.`}
-          </p>
-        )}
-      </div>
     </Card>
   );
 }

@@ -6,6 +6,10 @@ import { Copy } from './copy.tsx';
 import { ScrollRegion } from './scroll-region.tsx';
 
 const SHOWN_CHARS = 20_000;
+/** More than this is shown without colours: a span for each word would take longer than reading it. */
+const COLOURED_CHARS = 200_000;
+/** Texts of several lines, such as code and traces, are shown as lines; what is copied is JSON. */
+const LINES = /(?<!\\)(?:\\\\)*\\n/;
 const TOKENS = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
 
 export function JsonView({ value, label }: { value: Json | undefined; label: string }) {
@@ -16,7 +20,7 @@ export function JsonView({ value, label }: { value: Json | undefined; label: str
     <div class="json">
       <Copy text={text} what={label} />
       <ScrollRegion class="json-text" label={label}>
-        <pre>{coloured(shown)}</pre>
+        <pre>{shown.length > COLOURED_CHARS ? shown : coloured(shown)}</pre>
       </ScrollRegion>
       {shown.length < text.length && (
         <button type="button" class="button quiet tiny" onClick={() => setAll(true)}>
@@ -27,6 +31,16 @@ export function JsonView({ value, label }: { value: Json | undefined; label: str
   );
 }
 
+function linesOf(string: string) {
+  try {
+    const text: unknown = JSON.parse(string);
+    return <span class="json-string json-lines">{String(text).replace(/\n$/, '')}</span>;
+  } catch {
+    // The end of a text that is shown in part.
+    return <span class="json-string">{string}</span>;
+  }
+}
+
 function coloured(text: string) {
   const parts = [];
   let at = 0;
@@ -34,7 +48,8 @@ function coloured(text: string) {
     const [whole, string, colon, word] = match;
     if (match.index > at) parts.push(text.slice(at, match.index));
     if (string !== undefined) {
-      parts.push(<span class={colon === undefined ? 'json-string' : 'json-key'}>{string}</span>, colon ?? '');
+      if (colon === undefined && LINES.test(string)) parts.push(linesOf(string));
+      else parts.push(<span class={colon === undefined ? 'json-string' : 'json-key'}>{string}</span>, colon ?? '');
     } else {
       parts.push(<span class={word === undefined ? 'json-number' : 'json-word'}>{whole}</span>);
     }

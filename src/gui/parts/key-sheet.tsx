@@ -3,13 +3,17 @@ import { Dialog } from './dialog.tsx';
 
 const KEYS: readonly (readonly [string, string])[] = [
   ['Ctrl K', 'Go to a page, a playbook or an execution by its number'],
-  ['g then o e p d m w c r', 'Overview, executions, playbooks, editor, machines, workers, credentials, recovery'],
+  [
+    'g then o e p d m w b c k r',
+    'Overview, executions, playbooks, editor, machines, workers, batches, credentials, keychain, recovery',
+  ],
   ['↑ ↓', 'Through events and lists; in a graph, along its arcs'],
   ['Enter', 'Open what is chosen'],
   ['Esc', 'Close it again'],
   ['f', 'In a graph: the next failed step'],
   ['← →', 'In time travel: one frame; with Shift the next change of state'],
   ['Home End Space', 'In time travel: first, last, play'],
+  ['+ − ← → 0', 'In a timeline: nearer, farther, to the side, all of it'],
   ['?', 'This sheet'],
 ];
 

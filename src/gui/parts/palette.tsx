@@ -1,5 +1,5 @@
 /** Ctrl-K: pages, playbooks, and executions by number. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { navigate, ROOT, to } from '../core/router.ts';
@@ -34,7 +34,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const playbooks = useResource('palette', (signal) =>
     get<readonly CatalogEntry[]>('/api/catalog/playbooks', {}, signal),
   );
-  useEffect(() => element.current?.showModal(), []);
+  useLayoutEffect(() => element.current?.showModal(), []);
 
   const words = text.trim().toLowerCase();
   const all: readonly Choice[] = [

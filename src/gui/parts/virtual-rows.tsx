@@ -12,6 +12,7 @@ export function VirtualRows({
   onChoose,
   onOpen,
   onRange,
+  reveal,
   row,
 }: {
   count: number;
@@ -22,6 +23,8 @@ export function VirtualRows({
   onOpen: (index: number) => void;
   /** Told which rows are in view. */
   onRange: (from: number, to: number) => void;
+  /** When this changes, the chosen row is brought into view. */
+  reveal: number | null;
   row: (index: number) => ComponentChildren;
 }) {
   const area = useRef<HTMLDivElement>(null);
@@ -38,6 +41,14 @@ export function VirtualRows({
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
+
+  useEffect(() => {
+    const element = area.current;
+    if (element === null || reveal === null || chosen < 0) return;
+    const y = chosen * rowHeight;
+    if (y < element.scrollTop || y + rowHeight > element.scrollTop + element.clientHeight)
+      element.scrollTop = y - element.clientHeight / 2;
+  }, [reveal, chosen >= 0]);
 
   const onScroll = (): void => {
     cancelAnimationFrame(frame.current);

@@ -6,12 +6,16 @@ import type { KeychainItem } from '../core/wire.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { When } from '../parts/instant.tsx';
+import { More, ROWS_SHOWN } from '../parts/more.tsx';
 import { Empty, Failed, Loading, NotAvailable } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
 import { say } from '../parts/toasts.tsx';
+import { addressOf, scopeOf } from './keychain-address.ts';
+import { RenewDialog } from './renew-dialog.tsx';
 
 export function KeychainEntries({ catalogId }: { catalogId: number }) {
   const [doomed, setDoomed] = useState<KeychainItem | null>(null);
+  const [renewed, setRenewed] = useState<KeychainItem | null>(null);
   const list = useResource(
     `keychain ${catalogId}`,
     (signal) =>
@@ -47,7 +51,7 @@ export function KeychainEntries({ catalogId }: { catalogId: number }) {
           </tr>
         </thead>
         <tbody>
-          {list.data.entries.map((each) => (
+          {list.data.entries.slice(0, ROWS_SHOWN).map((each) => (
             <tr key={each.cache_key}>
               <td class="break">{each.keychain_name}</td>
               <td>{each.scope_type}</td>
@@ -60,7 +64,15 @@ export function KeychainEntries({ catalogId }: { catalogId: number }) {
                 {each.auto_renew && <span class="sub">renews itself</span>}
               </td>
               <td class="number">{each.access_count}</td>
-              <td class="number">
+              <td class="number nowrap">
+                <button
+                  type="button"
+                  class="button quiet tiny"
+                  aria-label={`Renew ${each.keychain_name}`}
+                  onClick={() => setRenewed(each)}
+                >
+                  <Icon name="again" size={14} /> Renew
+                </button>
                 <button
                   type="button"
                   class="button quiet tiny"
@@ -74,13 +86,17 @@ export function KeychainEntries({ catalogId }: { catalogId: number }) {
           ))}
         </tbody>
       </table>
+      <More total={list.data.entries.length} hint="Entries of runs go when the runs end." />
+      {renewed !== null && (
+        <RenewDialog catalogId={catalogId} item={renewed} onClose={() => setRenewed(null)} onDone={list.reload} />
+      )}
       {doomed !== null && (
         <Confirm
           title={`Delete ${doomed.keychain_name}?`}
           act="Delete it"
           onClose={() => setDoomed(null)}
           onAct={async () => {
-            await remove(`/api/keychain/${catalogId}/${encodeURIComponent(doomed.keychain_name)}`, scopeOf(doomed));
+            await remove(addressOf(catalogId, doomed), scopeOf(doomed));
             say(`Deleted ${doomed.keychain_name}`);
             list.reload();
           }}
@@ -95,10 +111,4 @@ export function KeychainEntries({ catalogId }: { catalogId: number }) {
       )}
     </div>
   );
-}
-
-/** A cache key ends in `global`, or in the execution it belongs to. */
-function scopeOf(item: KeychainItem): Record<string, string | null> {
-  const last = item.cache_key.split(':').at(-1) ?? '';
-  return { scope_type: item.scope_type, execution_id: /^\d+$/.test(last) ? last : null };
 }

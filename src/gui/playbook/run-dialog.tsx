@@ -4,18 +4,22 @@ import { catalogAddress, get, orNull, post, pretty } from '../core/api.ts';
 import { start } from '../core/executions.ts';
 import { useResource } from '../core/resource.ts';
 import { navigate, to } from '../core/router.ts';
-import type { CatalogEntry, JsonMap, StartAnswer } from '../core/wire.ts';
+import type { CatalogEntry, Execution, JsonMap, StartAnswer } from '../core/wire.ts';
+import { executionGraph } from '../graph/source.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { Failed, Loading, Problem } from '../parts/states.tsx';
 import { changedFields, type Field, fieldsOf, parseJson, textOf, type UiSchema } from './workload-fields.ts';
+
+type RerunSource = Pick<Execution, 'execution_id' | 'path' | 'version' | 'catalog_id'>;
 
 interface RunDialogProps {
   readonly path: string;
   readonly version: number | null;
   /** Inputs to begin with; the defaults of the playbook otherwise. */
   readonly workload?: JsonMap;
-  readonly rerunOf?: number;
+  /** The execution to run again, and the step to begin at; null is the beginning. */
+  readonly rerunOf?: { readonly execution: RerunSource; readonly fromStep: string | null };
   readonly onClose: () => void;
 }
 
@@ -45,6 +49,7 @@ function RunForm({ path, version, workload, rerunOf, onClose, fields }: RunDialo
   const [json, setJson] = useState<string | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [busy, setBusy] = useState(false);
+  const [again, setAgain] = useState<Again>({ fromStep: rerunOf?.fromStep ?? '', newest: false });
   const id = useId();
   const asJson = json !== null;
 
@@ -73,7 +78,7 @@ function RunForm({ path, version, workload, rerunOf, onClose, fields }: RunDialo
       const started =
         rerunOf === undefined
           ? await start(path, wanted, version)
-          : await rerun(rerunOf, path, version, { ...workload, ...(isMap(wanted) ? wanted : {}) });
+          : await rerun(rerunOf.execution.execution_id, { ...workload, ...(isMap(wanted) ? wanted : {}) }, again);
       onClose();
       navigate(to.execution(started.execution_id));
     } catch (caught) {
@@ -111,6 +116,7 @@ function RunForm({ path, version, workload, rerunOf, onClose, fields }: RunDialo
           />
         ))
       )}
+      {rerunOf !== undefined && <AgainFields execution={rerunOf.execution} again={again} onAgain={setAgain} />}
       <Problem error={error} />
       <div class="actions">
         <button type="button" class="button" onClick={onClose}>
@@ -181,11 +187,70 @@ function FieldInput({
   );
 }
 
-/** A server that does not know reruns starts a new execution with the same inputs. */
-export async function rerun(id: number, path: string, version: number | null, workload: JsonMap): Promise<StartAnswer> {
+interface Again {
+  /** Empty for the beginning. */
+  readonly fromStep: string;
+  readonly newest: boolean;
+}
+
+/** Where a repeated run begins, and with which version. Only a step that was entered has something before it to keep. */
+function AgainFields({
+  execution,
+  again,
+  onAgain,
+}: {
+  execution: RerunSource;
+  again: Again;
+  onAgain: (again: Again) => void;
+}) {
+  const id = useId();
+  const graph = useResource(`again ${execution.execution_id}`, (signal) => executionGraph(execution, signal));
+  const steps = (graph.data?.nodes ?? []).filter((node) => (node.state?.activations ?? 0) > 0).map((node) => node.step);
+  const known = again.fromStep === '' || steps.includes(again.fromStep) ? steps : [again.fromStep, ...steps];
   return (
-    (await orNull(post<StartAnswer>(`/api/executions/${id}/rerun`, { workload }))) ?? start(path, workload, version)
+    <div class="field-pair">
+      <div class="field">
+        <label for={`${id}-from`}>Begin at</label>
+        <select
+          id={`${id}-from`}
+          value={again.fromStep}
+          aria-describedby={`${id}-hint`}
+          onChange={(event) => onAgain({ ...again, fromStep: event.currentTarget.value })}
+        >
+          <option value="">the beginning</option>
+          {known.map((step) => (
+            <option key={step} value={step}>
+              step {step}
+            </option>
+          ))}
+        </select>
+      </div>
+      <div class="field">
+        <label for={`${id}-version`}>With</label>
+        <select
+          id={`${id}-version`}
+          value={again.newest ? 'latest' : 'same'}
+          onChange={(event) => onAgain({ ...again, newest: event.currentTarget.value === 'latest' })}
+        >
+          <option value="same">the same version ({execution.version})</option>
+          <option value="latest">the newest version</option>
+        </select>
+      </div>
+      <p class="hint" id={`${id}-hint`}>
+        {again.fromStep === ''
+          ? 'Every step runs again, in a new execution.'
+          : `In a new execution: what was completed before ${again.fromStep} is kept with its values and does not run again.`}
+      </p>
+    </div>
   );
+}
+
+function rerun(id: number, workload: JsonMap, { fromStep, newest }: Again): Promise<StartAnswer> {
+  return post<StartAnswer>(`/api/executions/${id}/rerun`, {
+    workload,
+    version: newest ? 'latest' : 'same',
+    ...(fromStep === '' ? {} : { from_step: fromStep }),
+  });
 }
 
 function isMap(value: unknown): value is JsonMap {

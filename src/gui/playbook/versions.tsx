@@ -4,6 +4,7 @@ import { useResource } from '../core/resource.ts';
 import { query, setQuery, to } from '../core/router.ts';
 import type { CatalogEntry, CatalogVersion } from '../core/wire.ts';
 import { When } from '../parts/instant.tsx';
+import { More, ROWS_SHOWN } from '../parts/more.tsx';
 import { Card } from '../parts/page.tsx';
 import { ScrollRegion } from '../parts/scroll-region.tsx';
 import { Failed, Loading } from '../parts/states.tsx';
@@ -32,7 +33,7 @@ export function Versions({ path, versions }: { path: string; versions: readonly 
               </tr>
             </thead>
             <tbody>
-              {versions.map((each) => (
+              {versions.slice(0, ROWS_SHOWN).map((each) => (
                 <tr key={each.catalog_id}>
                   <td class="number">
                     <a href={`${to.playbook(path, 'source')}&version=${each.version}`}>{each.version}</a>
@@ -61,6 +62,7 @@ export function Versions({ path, versions }: { path: string; versions: readonly 
               ))}
             </tbody>
           </table>
+          <More total={versions.length} hint="Older ones can be opened by their number, as ?version=N." />
         </div>
       </Card>
       {before !== after && newest > 1 && <Difference path={path} before={before} after={after} />}

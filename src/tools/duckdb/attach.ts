@@ -34,7 +34,8 @@ export async function attachmentsOf({ fields, auth, host }: ToolCall): Promise<r
     if (type === 'postgres' || type === 'postgresql') {
       return [{ alias: auth.name ?? 'postgres', config: readConnection({}, auth) }];
     }
-    if (type === 'custom' || type === 'generic' || type === 'none') return [];
+    // A user and a password are nothing to a file, and no mistake either (language 12.2).
+    if (type === 'custom' || type === 'generic' || type === 'basic' || type === 'none') return [];
     throw unusableCredential(auth, 'duckdb');
   }
   const found: Attachment[] = [];

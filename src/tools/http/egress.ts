@@ -58,6 +58,9 @@ export function createEgress(options: EgressOptions): Egress {
       if (isIP(name) !== 0) checkAddresses(name, port, [name]);
       if (options.policy === 'open' || allow.matches(name, port, isIP(name) === 0 ? undefined : name)) return;
       if (name === 'metadata.google.internal') throw denied(name, `is blocked by the egress policy ${options.policy}`);
+      // Of this machine by definition (RFC 6761), whatever a resolver makes of it.
+      if (options.policy === 'public-only' && /(?:^|\.)localhost$/.test(name))
+        throw denied(name, 'is blocked by the egress policy public-only');
       if (options.policy === 'public-only' && port !== 80 && port !== 443 && port < 1024)
         throw denied(name, `port ${port} is blocked by the egress policy public-only`);
     },

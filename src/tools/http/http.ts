@@ -4,13 +4,14 @@
  */
 import { STATUS_CODES } from 'node:http';
 import { isMap, type Json, type JsonMap } from '../../../machines/json.ts';
+import { isMeantFor } from '../credentials.ts';
 import { type Deadline, spellSeconds, startDeadline } from '../deadline.ts';
 import { classifyHttpStatus, classifyNetwork, type FailureExtra, failure } from '../errors.ts';
 import { FieldProblem, flagOf, textOf } from '../fields.ts';
 import { parseJson } from '../json-text.ts';
-import type { ResolvedAuth, Tool, ToolCall, ToolFailure, ToolOutcome } from '../tool.ts';
+import type { Tool, ToolCall, ToolFailure, ToolOutcome } from '../tool.ts';
 import { authHeaders, type TokenSource } from './authorization.ts';
-import { EgressDenied, plainHost } from './egress.ts';
+import { EgressDenied } from './egress.ts';
 import { type HttpMessage, readMessage } from './message.ts';
 import { BodyTooLarge, type Outbound, type OutboundResponse, RequestRefused } from './outbound.ts';
 import { TokenRefused } from './tokens.ts';
@@ -45,7 +46,7 @@ export function createHttp(options: HttpOptions): Tool {
             'user-agent': `callboard/${options.version}`,
             accept: '*/*',
             'accept-encoding': 'gzip, deflate, br',
-            ...(span === undefined ? {} : { traceparent: span.traceparent }),
+            ...span?.headers,
             ...secrets,
             ...message.headers,
           },
@@ -69,7 +70,7 @@ export function createHttp(options: HttpOptions): Tool {
 export async function authorize(call: ToolCall, url: URL, tokens: TokenSource, signal: AbortSignal) {
   const { auth } = call;
   if (auth === null) return { headers: {}, warnings: [] };
-  if (!allowsHost(auth, url)) {
+  if (!isMeantFor(auth, url.hostname, url.port || (url.protocol === 'https:' ? 443 : 80))) {
     const warning = `credential '${auth.name ?? 'inline'}' is not meant for host ${url.hostname} and was not sent`;
     return { headers: {}, warnings: [warning] };
   }
@@ -83,17 +84,6 @@ export async function authorize(call: ToolCall, url: URL, tokens: TokenSource, s
   if (authorization !== undefined && FETCHED_TYPES.has(auth.type.toLowerCase()))
     call.host.conceal(authorization.replace(/^Bearer /, ''));
   return { headers, warnings: [] };
-}
-
-function allowsHost(auth: ResolvedAuth, url: URL): boolean {
-  const name = plainHost(url.hostname);
-  return (
-    auth.hosts === undefined ||
-    auth.hosts.some((host) => {
-      const plain = plainHost(host);
-      return plain.startsWith('*.') ? name.endsWith(plain.slice(1)) : plain === name || plain === plainHost(url.host);
-    })
-  );
 }
 
 function readOutcome(fields: JsonMap, message: HttpMessage, answer: OutboundResponse, elapsed: number): ToolOutcome {

@@ -24,6 +24,8 @@ export interface TokenOptions {
   readonly now: () => number;
   /** `GOOGLE_OAUTH_ACCESS_TOKEN` of the worker, if set. */
   readonly platformToken: string | undefined;
+  /** Of the platform's metadata service; the well-known address when absent. */
+  readonly metadataUrl?: string | null;
 }
 
 interface Kept {
@@ -34,7 +36,8 @@ interface Kept {
 const marginMs = 60_000;
 const maxKept = 1_000;
 const fetchLimitMs = 30_000;
-const metadataUrl = 'http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token';
+const metadataBase = 'http://169.254.169.254';
+const metadataPath = '/computeMetadata/v1/instance/service-accounts/default/token';
 
 /** Token requests leave through `outbound`, except the one to the platform's metadata service (api 8.4). */
 export function createTokens(outbound: Outbound, options: TokenOptions): TokenSource {
@@ -104,7 +107,7 @@ export function createTokens(outbound: Outbound, options: TokenOptions): TokenSo
       const given = textOf(await workload(), 'access_token') ?? options.platformToken;
       if (given !== undefined && given !== '') return given;
       return keep('platform', signal, async (clock) => {
-        const answer = await fetch(metadataUrl, {
+        const answer = await fetch(`${(options.metadataUrl ?? metadataBase).replace(/\/+$/, '')}${metadataPath}`, {
           headers: { 'metadata-flavor': 'Google' },
           redirect: 'error',
           signal: clock,
@@ -148,7 +151,7 @@ function readMap(text: string): JsonMap {
 }
 
 /** The account's JSON: the credential itself, or its `service_account` / `json` member as a map or text. */
-function accountOf(data: JsonMap): JsonMap {
+export function accountOf(data: JsonMap): JsonMap {
   const inner = fieldOf(data, 'service_account', 'service_account_json', 'json', 'key_json');
   if (isMap(inner)) return inner;
   return typeof inner === 'string' ? readMap(inner) : data;

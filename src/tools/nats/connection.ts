@@ -4,7 +4,7 @@
  */
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import type { JsonMap } from '../../../machines/json.ts';
-import { unusableCredential } from '../credentials.ts';
+import { checkMeantFor, unusableCredential } from '../credentials.ts';
 import { FieldProblem, textOf } from '../fields.ts';
 import type { ResolvedAuth } from '../tool.ts';
 
@@ -34,6 +34,7 @@ export function readAddress(fields: JsonMap, auth: ResolvedAuth | null): NatsAdd
   if (url.protocol !== 'nats:' && url.protocol !== 'tls:')
     throw new FieldProblem(`field 'url' must begin with nats://`);
   if (url.hostname === '') throw new FieldProblem(`field 'url' names no host`);
+  checkMeantFor(auth, url.hostname, url.port === '' ? '4222' : url.port);
   const user = textOf(data, 'nats_user', 'user', 'username') ?? part(url.username);
   return {
     server: `${url.hostname}:${url.port === '' ? '4222' : url.port}`,

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { JsonMap } from '../../../machines/json.ts';
-import { unusableCredential } from '../credentials.ts';
+import { checkMeantFor, unusableCredential } from '../credentials.ts';
 import { FieldProblem, fieldOf, textOf } from '../fields.ts';
 import type { ResolvedAuth } from '../tool.ts';
 
@@ -31,6 +31,7 @@ export function readConnection(fields: JsonMap, auth: ResolvedAuth | null): Conn
   const user = field('user', 'db_user', 'username', 'db_username') ?? 'postgres';
   const port = Number(field('port', 'db_port') ?? 5432);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new FieldProblem(`field 'port' is not a port number`);
+  checkMeantFor(auth, host, port);
   return {
     host,
     port,

@@ -61,7 +61,7 @@ async function readSql(call: ToolCall, load: ScriptLoader, signal: AbortSignal):
   if (written !== undefined && written.trim() !== '') return checkedSql(written);
   const script = mapOf(call.fields, 'script');
   if (script === undefined) throw new FieldProblem(`field 'command' is missing or empty`);
-  return checkedSql(await load(script, signal));
+  return checkedSql(await load(script, call, signal));
 }
 
 function checkedSql(sql: string): string {

@@ -121,7 +121,7 @@ function openTarget(
 }
 
 function databaseOf(fields: JsonMap, auth: ResolvedAuth | null): string {
-  if (auth !== null && !/^(?:custom|generic|none)$/i.test(auth.type)) throw unusableCredential(auth, 'duckdb');
+  if (auth !== null && !/^(?:custom|generic|basic|none)$/i.test(auth.type)) throw unusableCredential(auth, 'duckdb');
   return readDatabase(fields, auth);
 }
 

@@ -1,5 +1,5 @@
 /** Something on every page: runs that went well, that failed, that still run, and a secret that must not be seen. */
-import type { DevServer } from './server.ts';
+import type { Server } from './server.ts';
 
 const WAITING = `apiVersion: callboard/v2
 kind: Playbook
@@ -50,7 +50,7 @@ export interface Scenes {
 
 export const SECRET = 'correct horse battery staple';
 
-export async function setTheScene(server: Omit<DevServer, 'stop'>): Promise<Scenes> {
+export async function setTheScene(server: Server): Promise<Scenes> {
   const register = (content: string) => server.call('POST', '/api/catalog/register', { content });
   await register(WAITING);
   await register(WAITING.replace('{ n: 3 }', '{ n: 4, source: "warehouse" }'));

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 const ENTRY = fileURLToPath(new URL('../../../src/cli/callboard.mjs', import.meta.url));
 const READY_MS = 60_000;
 
-export interface DevServer {
+export interface Server {
   readonly base: string;
   call(
     method: string,
@@ -18,6 +18,9 @@ export interface DevServer {
   ): Promise<Record<string, unknown>>;
   /** Starts a playbook and waits for its end; its number. */
   run(path: string, workload?: Record<string, unknown>, waitMs?: number): Promise<number>;
+}
+
+export interface DevServer extends Server {
   stop(): Promise<void>;
 }
 
@@ -50,8 +53,8 @@ export async function startDevServer(settings: Readonly<Record<string, string>> 
   };
 }
 
-export function callsTo(base: string): Omit<DevServer, 'stop'> {
-  const call: DevServer['call'] = async (method, path, body, headers = {}) => {
+export function callsTo(base: string): Server {
+  const call: Server['call'] = async (method, path, body, headers = {}) => {
     const response = await fetch(`${base}${path}`, {
       method,
       headers: { 'content-type': 'application/json', ...headers },

@@ -155,8 +155,13 @@ describe('a declared entry', () => {
       'secret',
     ],
     [
-      { kind: 'secret_manager', provider: 'gcp', map: {} },
-      { from: 'nowhere', reason: "secret provider 'gcp' is not available in this build" },
+      { kind: 'secret_manager', provider: 'gcp', auth: '{{ n }}_auth', map: { a: 's' } },
+      { from: 'secrets', provider: 'gcp', auth: '5_auth', paths: [['a', 's']] },
+      'secret',
+    ],
+    [
+      { kind: 'secret_manager', provider: 'vault', map: {} },
+      { from: 'nowhere', reason: "secret provider 'vault' is not available in this build" },
       'secret',
     ],
     [

@@ -59,3 +59,24 @@ describe('the JSON Schema of a playbook', () => {
     expect(parsePlaybook(text).ok).toBe(false);
   });
 });
+
+describe('the words of the JSON Schema', () => {
+  it('says of every key, and of every field of every tool, what it means', () => {
+    expect(silentKeys(playbookSchema(), '')).toEqual([]);
+  });
+});
+
+/** Places of keys that may be written and have no sentence. */
+function silentKeys(schema: unknown, at: string): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]) => {
+    // A condition of the schema itself, not a key of the document.
+    if (key === 'if') return [];
+    const here = `${at}/${key}`;
+    if (key !== 'properties') return silentKeys(value, here);
+    return Object.entries(value as Record<string, unknown>).flatMap(([name, inner]) => {
+      const silent = inner !== false && !Object.hasOwn(inner as object, 'description');
+      return [...(silent ? [`${here}/${name}`] : []), ...silentKeys(inner, `${here}/${name}`)];
+    });
+  });
+}

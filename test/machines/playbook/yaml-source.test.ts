@@ -19,7 +19,7 @@ function spans(text: string): string[] {
 }
 
 describe('values', () => {
-  it('follow the core schema of YAML 1.2', () => {
+  it('IN-11 follow the core schema of YAML 1.2', () => {
     expect(
       json('{ a: 1, b: 1.5, c: true, d: null, e: ~, f: yes, g: 0x10, h: 0o7, i: 1e3, j: 012, k: "1", l: on }'),
     ).toEqual({
@@ -38,7 +38,7 @@ describe('values', () => {
     });
   });
 
-  it('take explicit core tags and no others', () => {
+  it('IN-11 take explicit core tags and no others', () => {
     expect(json('{ a: !!str 1, b: !!int "7", c: ! 2, d: !!map { x: 1 }, e: !!seq [1] }')).toEqual({
       a: '1',
       b: 7,
@@ -55,7 +55,7 @@ describe('values', () => {
     expect(json('1: a\ntrue: b\n: c\n')).toEqual({ '1': 'a', true: 'b', null: 'c' });
   });
 
-  it('do not merge `<<`, which the core schema does not know', () => {
+  it('IN-09 do not merge `<<`, which the core schema does not know', () => {
     expect(json('a: &x { k: 1 }\nb: { <<: *x }\n')).toEqual({ a: { k: 1 }, b: { '<<': { k: 1 } } });
   });
 
@@ -140,13 +140,13 @@ describe('hostile texts', () => {
     expect(message).toContain('nesting is deeper than 64 levels');
   });
 
-  it('nest up to sixty-four levels', () => {
+  it('IN-04 nest up to sixty-four levels', () => {
     const nested = (depth: number): string => `${'['.repeat(depth)}x${']'.repeat(depth)}`;
     expect(problems(nested(64))).toEqual([]);
     expect(problems(nested(65))).toEqual(['nesting is deeper than 64 levels']);
   });
 
-  it('cannot nest deeper by aliases', () => {
+  it('IN-09 cannot nest deeper by aliases', () => {
     const chain = Array.from(
       { length: 70 },
       (_, index) => `a${index}: &a${index} ${index === 0 ? '[x]' : `[*a${index - 1}]`}\n`,
@@ -154,7 +154,7 @@ describe('hostile texts', () => {
     expect(quickly(chain.join(''))).toEqual(['nesting is deeper than 64 levels']);
   });
 
-  it('cannot grow by aliases', () => {
+  it('IN-09 cannot grow by aliases', () => {
     const bomb = Array.from({ length: 20 }, (_, index) => {
       const value = index === 0 ? '"lol"' : `*a${index - 1}`;
       return `a${index}: &a${index} [${Array(10).fill(value).join(', ')}]\n`;
@@ -162,29 +162,29 @@ describe('hostile texts', () => {
     expect(quickly(bomb.join(''))).toEqual(['aliases expand to more than 4 MiB']);
   });
 
-  it('use at most a thousand aliases', () => {
+  it('IN-09 use at most a thousand aliases', () => {
     const uses = (count: number): string => `a: &a 1\nb: [${'*a, '.repeat(count)}]\n`;
     expect(quickly(uses(1000))).toEqual([]);
     expect(quickly(uses(1001))).toEqual(['more than 1000 aliases']);
   });
 
-  it('cannot contain themselves', () => {
+  it('IN-09 cannot contain themselves', () => {
     expect(problems('a: &a [*a]')).toEqual(["alias 'a' refers to the value it is part of"]);
   });
 
-  it('cannot touch prototypes', () => {
+  it('IN-05 cannot touch prototypes', () => {
     expect(problems('a: { "__proto__": { polluted: true } }')).toEqual(["the key '__proto__' is not allowed"]);
     expect(json('constructor: 1\nprototype: 2\ntoString: 3\n')).toEqual({ constructor: 1, prototype: 2, toString: 3 });
   });
 
-  it('hold no NUL and no half characters, written or escaped', () => {
+  it('IN-01 hold no NUL and no half characters, written or escaped', () => {
     expect(problems('a: \0')).toEqual(['NUL characters are not allowed']);
     expect(problems('a: "\\0"')).toEqual(['NUL characters are not allowed']);
     expect(problems('a: \ud800')).toEqual(['the text is not valid Unicode (lone surrogate)']);
     expect(problems('a: "\\ud800"')).toEqual(['the text is not valid Unicode (lone surrogate)']);
   });
 
-  it('cannot indent with tabs', () => {
+  it('IN-11 cannot indent with tabs', () => {
     expect(problems('a:\n\tb: 1\n')).toHaveLength(1);
   });
 

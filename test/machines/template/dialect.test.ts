@@ -522,7 +522,7 @@ describe('objects only templates have', () => {
   });
 });
 
-describe('data that looks like a template', () => {
+describe('TP-03 data that looks like a template', () => {
   it('is printed as it is, never evaluated', () => {
     expect(text('{{ a }}!', { a: '{{ b }}', b: 'no' })).toBe('{{ b }}!');
     expect(value('a', { a: '{{ b }}', b: 'no' })).toBe('{{ b }}');

@@ -19,7 +19,7 @@ afterEach(() => {
   expect(Object.prototype).not.toHaveProperty('polluted');
 });
 
-describe('a member that is not data is undefined', () => {
+describe('TP-01 a member that is not data is undefined', () => {
   it.each([
     'range.constructor',
     'cycler.constructor',
@@ -86,7 +86,7 @@ describe('a member that is not data is undefined', () => {
   });
 });
 
-describe('an own member named like machinery is only data', () => {
+describe('TP-01 an own member named like machinery is only data', () => {
   it.each<[string, unknown]>([
     ['hostile.constructor', 'mine'],
     ['hostile.prototype', 5],
@@ -102,7 +102,7 @@ describe('an own member named like machinery is only data', () => {
   });
 });
 
-describe('a call of anything that is not in the tables is refused', () => {
+describe('TP-01 a call of anything that is not in the tables is refused', () => {
   it.each([
     `range.constructor("${CODE}")()`,
     `cycler.constructor("${CODE}")()`,
@@ -166,7 +166,7 @@ describe('a call of anything that is not in the tables is refused', () => {
   });
 });
 
-describe('a statement gives no way out either', () => {
+describe('TP-01 a statement gives no way out either', () => {
   it.each([
     `{% set f = range.constructor %}{{ f("${CODE}")() }}`,
     `{% set f = "x".sub %}{{ f.constructor("${CODE}")() }}`,

@@ -25,7 +25,7 @@ function timed(evaluate: () => unknown): { readonly error: Error | null; readonl
   return { error, ms: performance.now() - start };
 }
 
-describe('ends early with TEMPLATE_LIMIT', () => {
+describe('TP-05 ends early with TEMPLATE_LIMIT', () => {
   it.each([
     '{% for i in range(10000000) %}x{% endfor %}',
     '{{ range(1000000000) | list }}',
@@ -97,7 +97,7 @@ describe('ends early with TEMPLATE_LIMIT', () => {
   });
 });
 
-describe('is over soon whatever it gives', () => {
+describe('TP-06 is over soon whatever it gives', () => {
   it.each([
     '{{ word | striptags | length }}',
     "{{ ('<' * 100000) | striptags | length }}",
@@ -142,7 +142,7 @@ describe('is over soon whatever it gives', () => {
   });
 });
 
-describe('compiling is bounded too', () => {
+describe('TP-05 compiling is bounded too', () => {
   it.each([
     `{{ ${'('.repeat(10_000)}1${')'.repeat(10_000)} }}`,
     `{{ ${'['.repeat(10_000)}${']'.repeat(10_000)} }}`,

@@ -99,7 +99,7 @@ async function hashOfRows(): Promise<string> {
 }
 
 describe('cleanup', () => {
-  test('a dry run writes no row anywhere and names exactly what a real run then cancels', async () => {
+  test('RP-05 a dry run writes no row anywhere and names exactly what a real run then cancels', async () => {
     const [old, older, young] = [await start(), await start(), await start()];
     await age(old, 10);
     await age(older, 20);
@@ -128,6 +128,20 @@ describe('cleanup', () => {
       'No stuck executions found older than 7 minutes\n',
     );
     await post(`/api/executions/${young}/cancel`);
+  });
+
+  test.each([0, -1, 1.5, '5', '5.5', 'five', 1e9, 1e30, [], {}, true])(
+    'RP-06 older_than_minutes %j is refused by name and cancels nothing',
+    async (minutes) => {
+      const before = await hashOfRows();
+      const { status, json } = await post('/api/executions/cleanup', { older_than_minutes: minutes, dry_run: false });
+      expect([status, JSON.stringify(json)]).toEqual([422, expect.stringContaining('older_than_minutes')]);
+      expect(await hashOfRows()).toBe(before);
+    },
+  );
+
+  test('RP-06 without older_than_minutes it is five', async () => {
+    expect((await post('/api/executions/cleanup', { dry_run: true })).json.message).toContain('older than 5 minutes');
   });
 
   test.each(['0', '-1', '1.5', 'five'])('--older-than-minutes %s is wrong use', async (minutes) => {

@@ -1,0 +1,76 @@
+/** A server on somebody else's PostgreSQL that is not as it must be: the sentence, the exit code, and no trace. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { queryRows, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { Stage } from '../support/processes.ts';
+
+describe('a server that cannot use its database', () => {
+  const stage = new Stage();
+  let postgres: TestPostgres;
+  let folder = '';
+
+  beforeAll(async () => {
+    postgres = await startTestPostgres({ migrated: false });
+    folder = await stage.folder();
+  });
+  afterAll(async () => {
+    await stage.close();
+    await queryRows(postgres.url, 'drop role if exists callboard_poor');
+    await postgres.stop();
+  });
+
+  async function refusal(databaseUrl: string): Promise<{ readonly code: number | null; readonly said: string }> {
+    const server = stage.start(['server'], { SVC_PORT: '0', SVC_DATA_DIR: folder, SVC_DATABASE_URL: databaseUrl });
+    const { code } = await server.ended;
+    expect(server.output()).not.toContain('    at ');
+    return { code, said: server.output() };
+  }
+
+  /** The address of the test's database with something else in it; it may lead to a socket, without a host. */
+  function other(change: (url: URL) => void): string {
+    const url = new URL(postgres.url.replace('@/', '@socket/'));
+    change(url);
+    return url.href.replace('@socket/', '@/');
+  }
+
+  test.each([
+    ['nobody listens', () => 'postgres://someone@127.0.0.1:1/x', 'is it running?'],
+    ['the host is not known', () => 'postgres://someone@database.invalid/x', 'host name in SVC_DATABASE_URL'],
+    [
+      'there is no such database',
+      () =>
+        other((url) => {
+          url.pathname = '/nowhere';
+        }),
+      'createdb',
+    ],
+  ])('%s: a sentence with the remedy, exit code 4', async (_, databaseUrl, remedy) => {
+    const { code, said } = await refusal(databaseUrl());
+    expect(said).toContain(remedy);
+    expect(code).toBe(4);
+  });
+
+  test('a login that may not make schemas: a sentence with the remedy, exit code 4', async () => {
+    await queryRows(postgres.url, `create role callboard_poor login password 'poor-word'`);
+    const databaseUrl = other((url) => {
+      url.username = 'callboard_poor';
+      url.password = 'poor-word';
+    });
+    const { code, said } = await refusal(databaseUrl);
+    expect(said).toContain('make it the owner of the database');
+    expect(said).not.toContain('poor-word');
+    expect(code).toBe(4);
+  });
+
+  test('a schema of a newer program: exit code 78', async () => {
+    await queryRows(postgres.url, 'create schema core');
+    await queryRows(
+      postgres.url,
+      `create table core.schema_migration (version int primary key, name text not null, breaking boolean not null,
+         applied_at timestamptz not null default now(), checksum text not null)`,
+    );
+    await queryRows(postgres.url, `insert into core.schema_migration values (9002, 'later', true, now(), 'x')`);
+    const { code, said } = await refusal(postgres.url);
+    expect(said).toContain('start the newer build');
+    expect(code).toBe(78);
+  });
+});

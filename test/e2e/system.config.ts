@@ -1,0 +1,14 @@
+/** `npm run test:system`: whole processes, started, stopped, killed and restarted; too long for every `npm test`. */
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: fileURLToPath(new URL('../..', import.meta.url)),
+  test: {
+    include: ['test/**/*.system.ts'],
+    globalSetup: ['test/support/postgres-run.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    maxWorkers: 2,
+  },
+});

@@ -1,0 +1,54 @@
+/**
+ * The promise to a parent that has failed: a child it no longer waits for ends with it (language 5.7), also when the server
+ * dies between the two. Judged by the rows: when the wait was given up, and when and how the child ended.
+ */
+import { TERMINAL_TYPES } from '../../machines/events.ts';
+import type { Invariant, Witness } from './invariants.ts';
+
+/** A child that a fault kept from being ended may go on for this long besides two rounds of reconciliation. */
+const GRACE_SECONDS = 8;
+/** In a world that is well it is ended right after the wait for it: a few turns of the database away. */
+const SOON_MS = 500;
+const SOON_TURNS = 12;
+
+export function childrenEnd({ database, plan, now }: Witness, demand: (holds: boolean, what: string) => void) {
+  const givenUp = new Map<number, number>();
+  const ended = new Map<number, { readonly type: string; readonly at: number }>();
+  let healedAt = 0;
+  const made: Omit<Invariant, 'name'> = {
+    onCommit({ commands, events }, before) {
+      for (const { commandId, status, latestEventId, executionId } of commands) {
+        const child = before.commands.get(commandId)?.parkedOn ?? 0;
+        if (status !== 'CANCELLED' || child === 0 || givenUp.has(child)) continue;
+        const closing = events.find((event) => event.executionId === executionId && event.eventId === latestEventId);
+        // Whoever ends a run from outside says himself what becomes of its children.
+        const isOwn =
+          closing?.type === 'ctx.updated' || (closing?.type === 'playbook.failed' && hasFailedStep(closing));
+        if (isOwn) givenUp.set(child, now());
+      }
+      for (const { executionId, type } of events)
+        if (TERMINAL_TYPES.has(type) && !ended.has(executionId)) ended.set(executionId, { type, at: now() });
+    },
+    atEnd(isFinal) {
+      if (!isFinal) healedAt = now();
+      const { reconcileSeconds, leaseSeconds } = plan.pace;
+      const afterFault = (2 * reconcileSeconds + leaseSeconds + GRACE_SECONDS) * 1_000;
+      const soon = SOON_MS + SOON_TURNS * plan.pace.latencyMs;
+      for (const [child, since] of isFinal ? givenUp : []) {
+        const end = ended.get(child);
+        const until = since > healedAt ? since + soon : healedAt + afterFault;
+        const isInTime = end !== undefined && end.at <= until;
+        demand(
+          database.store.executions().every((row) => row.executionId !== child) || isInTime,
+          `nobody waits for ${child}, and it goes on`,
+        );
+      }
+    },
+  };
+  return made;
+}
+
+function hasFailedStep(event: { readonly context: { readonly [key: string]: unknown } }): boolean {
+  const detail = event.context['error_detail'];
+  return JSON.stringify(detail ?? {}).includes('"failed_steps":["');
+}
