@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config';
+import { SECOND_TRY } from './test/support/second-try.ts';
 
 /** Tests that start processes or set variables of their own process; the others share a process with their neighbours. */
-const ALONE = ['test/**/*.e2e.test.ts', 'test/**/*.sim.test.ts'];
+const PROCESSES = ['test/**/*.e2e.test.ts'];
+const WORLDS = ['test/**/*.sim.test.ts'];
 
 export default defineConfig({
   test: {
@@ -12,8 +14,9 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       // Loading the modules anew for each file would take longer than the tests.
-      { extends: true, test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: ALONE, isolate: false } },
-      { extends: true, test: { name: 'whole', include: ALONE } },
+      { extends: true, test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...WORLDS], isolate: false } },
+      { extends: true, test: { name: 'whole', include: PROCESSES, retry: SECOND_TRY } },
+      { extends: true, test: { name: 'worlds', include: WORLDS } },
     ],
   },
 });
