@@ -14,7 +14,10 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       // Loading the modules anew for each file would take longer than the tests.
-      { extends: true, test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...WORLDS], isolate: false } },
+      {
+        extends: true,
+        test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...WORLDS], isolate: false },
+      },
       { extends: true, test: { name: 'whole', include: PROCESSES, retry: SECOND_TRY } },
       { extends: true, test: { name: 'worlds', include: WORLDS } },
     ],

@@ -8,8 +8,12 @@ import { relative } from 'node:path';
 const [, , report] = process.argv;
 const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
 const firstLine = (text) => (text ?? '').split('\n', 1)[0].slice(0, 300);
-const broken = testResults.filter((file) => file.status === 'failed' && file.assertionResults.every((each) => each.status !== 'failed'));
-const tests = testResults.flatMap((file) => file.assertionResults.map((test) => ({ ...test, file: relative(process.cwd(), file.name) })));
+const broken = testResults.filter(
+  (file) => file.status === 'failed' && file.assertionResults.every((each) => each.status !== 'failed'),
+);
+const tests = testResults.flatMap((file) =>
+  file.assertionResults.map((test) => ({ ...test, file: relative(process.cwd(), file.name) })),
+);
 
 console.log(numPassedTests, numFailedTests + broken.length);
 for (const file of broken) console.log(`failed  ${relative(process.cwd(), file.name)}: ${firstLine(file.message)}`);
