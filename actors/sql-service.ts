@@ -2,7 +2,7 @@
  * One SQL statement for an administrator (api 2.11, 8.3): against the database of a stored credential with that
  * credential's rights, or against the service's own with a login that can read and nothing else. What may run is decided
  * by which login runs it, never by looking at the text. The audit row is written before the statement runs, so that
- * nothing ever runs without a trace; a failure adds a second one.
+ * nothing ever runs without a trace; a failure adds a second one. What is refused leaves one too.
  */
 import type { Json, JsonMap } from '../machines/json.ts';
 import { maskStatement } from '../machines/sql/mask-statement.ts';
@@ -86,34 +86,50 @@ export function createSqlService(ports: SqlPorts): SqlService {
     return { kind: 'credential', connection };
   }
 
-  async function audit(request: Parameters<SqlService['execute']>[0], failed: string | null): Promise<void> {
+  async function audit(
+    request: Parameters<SqlService['execute']>[0],
+    outcome: AuditRow['outcome'],
+    why: JsonMap = {},
+  ): Promise<void> {
     await ports.ids.reserve(1);
     await ports.audit({
       ...ports.caller(),
       auditId: ports.ids.next(),
       action: 'postgres.execute',
       target: request.credentialName ?? 'own database',
-      outcome: failed === null ? 'ok' : 'error',
+      outcome,
       detail: {
         sha256: await ports.sha256(request.query),
         statement: maskStatement(request.query, SHOWN_MAX),
-        ...(failed === null ? {} : { sqlstate: failed }),
+        ...why,
       },
     });
+  }
+
+  /** What was refused was asked for, and a credential that does not open was touched by somebody. */
+  async function auditedTargetOf(request: Parameters<SqlService['execute']>[0]): Promise<SqlTarget> {
+    try {
+      return await targetOf(request.credentialName);
+    } catch (error) {
+      if (error instanceof DomainError) {
+        await audit(request, error.code === 'sql_not_allowed' ? 'denied' : 'error', { code: error.code });
+      }
+      throw error;
+    }
   }
 
   return {
     async execute(request) {
       if (request.query.includes('\0')) throw new DomainError('validation_error', 'query: must not contain NUL');
-      const target = await targetOf(request.credentialName);
-      await audit(request, null);
+      const target = await auditedTargetOf(request);
+      await audit(request, 'ok');
       const outcome = await ports.runner.run(target, request);
       if (outcome.ok) {
         const { rows: result, rowCount, columns, truncated } = outcome;
         return { result, rowCount, columns, truncated };
       }
       const { message, sqlstate } = outcome;
-      await audit(request, sqlstate);
+      await audit(request, 'error', { sqlstate });
       throw new DomainError('sql_error', message, { status: 'error', error: message, sqlstate });
     },
   };

@@ -1,10 +1,10 @@
-/** A server process: services over a database, the HTTP host in front of them, and the order in which both end. */
+/** A server process: its port, services over a database, the HTTP host between them, and the order in which they end. */
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { SourceError } from '../actors/keychain-preparation.ts';
 import { type Config, ConfigError } from './config.ts';
 import { warnOfAccess } from './host/access.ts';
 import { createCallers } from './host/caller.ts';
+import { type Door, openDoor } from './host/door.ts';
 import { loadGui } from './host/gui.ts';
 import { createHost } from './host/host.ts';
 import { startServices } from './host/services.ts';
@@ -24,6 +24,10 @@ export interface ServerOptions {
   readonly embedded?: boolean;
   /** It counts as ready when its owner says so, and not as soon as it has started. */
   readonly holdReadiness?: boolean;
+  /** Open already; by default it opens one of its own. It is closed with the server. */
+  readonly door?: Door;
+  /** Ends a start that is under way: it throws the signal's reason. */
+  readonly signal?: AbortSignal;
 }
 
 export interface RunningServer {
@@ -39,15 +43,26 @@ export interface RunningServer {
 const CLOSE_WITHIN_MS = 10_000;
 
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
-  const { log } = options;
+  const { signal } = options;
+  const isStopping = () => signal?.aborted ?? false;
+  const door = options.door ?? (await openDoor(config, { version: packageVersion(), isStopping }));
+  try {
+    return await startBehind(door, config, options);
+  } catch (error) {
+    await door.close();
+    throw error;
+  }
+}
+
+async function startBehind(door: Door, config: Config, options: ServerOptions): Promise<RunningServer> {
+  const { log, signal } = options;
+  const url = urlOf(config.host, door.port);
   const metrics = createMeter({ processMetrics: true });
   const callers = createCallers();
-  const startedAt = performance.now();
   const stopping = new AbortController();
   const version = packageVersion();
   const tracer = createTracing(config, { service: 'callboard-server', version, meter: metrics });
   const { tokens, secrets, toolServers } = askersOf(config, version);
-  let port = config.port;
   const running = await startServices(config, {
     log,
     metrics,
@@ -55,7 +70,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     callers,
     version,
     embedded: options.embedded ?? false,
-    serverUrl: () => config.publicUrl ?? urlOf(config.host, port),
+    serverUrl: () => config.publicUrl ?? url,
+    signal,
     requestToken: (request, signal) => tokens.send(request, signal).catch(asSourceError),
     askForSecret: (request, signal) => secrets.ask(request, signal).catch(asSourceError),
     listTools: (endpoint) => toolServers.list(endpoint),
@@ -77,7 +93,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
         draining: () => stopping.signal.aborted || running.draining(),
         stopping: stopping.signal,
         parts: () => ({ bus: running.bus.state(), jobs: running.jobs() }),
-        uptimeSeconds: () => (performance.now() - startedAt) / 1000,
+        uptimeSeconds: () => (performance.now() - door.openedAt) / 1000,
       },
     });
   } catch (error) {
@@ -90,23 +106,23 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const close = async (): Promise<void> => {
     stopping.abort();
     running.engine.commands.drain();
-    await within(app.close(), CLOSE_WITHIN_MS);
+    await door.close(CLOSE_WITHIN_MS);
+    await app.close();
     await running.stop();
     await tracer.close();
     await Promise.all([tokens.close(), secrets.close(), toolServers.close()]);
   };
   try {
     await warnOfAccess(config, running.services.tokens, log);
-    await app.listen({ host: config.host, port });
-    // A TCP server's address is an object once it listens.
-    port = (app.server.address() as AddressInfo).port;
+    await app.ready();
+    door.handOver(app.routing);
     await running.start();
+    signal?.throwIfAborted();
     isReady = options.holdReadiness !== true;
   } catch (error) {
     await close();
     throw error;
   }
-  const url = urlOf(config.host, port);
   log.info('The server listens', { url, version });
   let ending: Promise<void> | null = null;
   return {
@@ -159,11 +175,4 @@ function asSourceError(error: unknown): never {
 function packageVersion(): string {
   const parsed: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return typeof parsed === 'object' && parsed !== null && 'version' in parsed ? String(parsed.version) : '0.0.0';
-}
-
-async function within(work: Promise<unknown>, ms: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([work, promise]);
-  clearTimeout(timer);
 }

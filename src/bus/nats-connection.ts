@@ -1,6 +1,6 @@
 /** How the bus reaches NATS: the servers of its settings, one connection that does not try to come back by itself. */
-import { connect as dial } from 'node:net';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { awaitGreeting } from '../nats-greeting.ts';
 
 export interface NatsServers {
   /** `nats://host:port` or `tls://host:port`; any of them will do. */
@@ -38,34 +38,12 @@ export async function openConnection(
   });
 }
 
-/**
- * Those that greet. The client never lets go of a socket on which no greeting came, and a server that hangs would collect
- * one with each try and keep the process from ending; so nothing that is silent is given to it.
- */
+/** Those that greet; the others are not given to the client. */
 async function answering(urls: readonly URL[], withinMs: number): Promise<readonly URL[]> {
-  const tried = await Promise.allSettled(urls.map((url) => greeting(url, withinMs)));
+  const tried = await Promise.allSettled(urls.map((url) => awaitGreeting(url.hostname, Number(portOf(url)), withinMs)));
   const there = urls.filter((_, index) => tried[index]?.status === 'fulfilled');
   if (there.length > 0) return there;
   throw tried.find((each) => each.status === 'rejected')?.reason ?? new Error('no server');
-}
-
-function greeting(url: URL, withinMs: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const host = url.hostname.replace(/^\[|\]$/g, '');
-    const socket = dial({ host, port: Number(portOf(url)) });
-    const timer = setTimeout(() => end(new Error(`${url.host} says nothing`)), withinMs);
-    const end = (error: Error | null): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      if (error === null) resolve();
-      else reject(error);
-    };
-    socket.on('error', end);
-    socket.once('close', () => end(new Error(`${url.host} ends the connection`)));
-    socket.once('data', () => end(null));
-    timer.unref();
-    socket.unref();
-  });
 }
 
 function portOf(url: URL): string {

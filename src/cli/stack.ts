@@ -6,8 +6,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
+import { openDoor } from '../host/door.ts';
 import type { Log } from '../log.ts';
 import { Unavailable } from './command.ts';
+import { packageVersion } from './package-version.ts';
 import { remedied } from './start-trouble.ts';
 
 export interface Stack {
@@ -20,12 +22,17 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
-/** Throws Unavailable with the remedy. `worker: false` starts the server alone. */
-export async function startStack(
-  config: Config,
-  log: Log,
-  parts: { readonly worker: boolean; readonly holdReadiness?: boolean },
-): Promise<Stack> {
+export interface StackParts {
+  /** False starts the server alone. */
+  readonly worker: boolean;
+  readonly holdReadiness?: boolean;
+  /** Ends a start that is under way. */
+  readonly signal?: AbortSignal;
+}
+
+/** Throws Unavailable with the remedy, or the signal's reason. */
+export async function startStack(config: Config, log: Log, parts: StackParts): Promise<Stack> {
+  const { signal } = parts;
   const running: { readonly name: string; stop(): Promise<void> }[] = [];
   const stop = async (): Promise<void> => {
     for (let part = running.pop(); part !== undefined; part = running.pop()) {
@@ -34,13 +41,24 @@ export async function startStack(
     }
   };
   try {
+    const isStopping = () => signal?.aborted ?? false;
+    const door = await openDoor(config, { version: packageVersion(), isStopping });
+    running.push({ name: 'port', stop: () => door.close() });
+    log.info('The port is open, the server starts', { host: config.host, port: door.port });
     const database = await databaseOf(config, log);
     if (database.stop !== null) running.push({ name: 'database', stop: database.stop });
+    signal?.throwIfAborted();
     const { startServer } = await import('../server.ts');
     const own = config.authMode === 'enforce' && parts.worker ? ownTokens() : null;
     const server = await startServer(
       { ...config, databaseUrl: database.url, apiTokens: [...config.apiTokens, ...(own?.settings ?? [])] },
-      { log, embedded: database.stop !== null, holdReadiness: parts.holdReadiness ?? false },
+      {
+        log,
+        door,
+        embedded: database.stop !== null,
+        holdReadiness: parts.holdReadiness ?? false,
+        ...(signal === undefined ? {} : { signal }),
+      },
     );
     running.push({ name: 'server', stop: () => server.stop() });
     if (parts.worker) {

@@ -42,3 +42,13 @@ export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
+
+/** What `start` resolves to, or null when the signal ended it. */
+export async function unlessAborted<T>(signal: AbortSignal, start: Promise<T>): Promise<T | null> {
+  try {
+    return await start;
+  } catch (error) {
+    if (signal.aborted && error === signal.reason) return null;
+    throw error;
+  }
+}

@@ -47,13 +47,34 @@ export function configuredKeys(config: {
   return [...encryptionKeys, { kid: 'k1', key: encryptionKey }];
 }
 
-/** Throws ConfigError (exit 78) when no key is configured, or one is weak, wrong, missing or retired. */
-export async function openVault(options: VaultOptions, store: CanaryStore, log: Log): Promise<Vault> {
-  const known = await store.list();
+/**
+ * The keys, proven against what the database knows; before anything is changed there. Throws ConfigError (exit 78) when
+ * none is configured, or one is weak, wrong, missing or retired.
+ */
+export async function openKeyRing(
+  options: VaultOptions,
+  known: readonly Canary[],
+  log: Log,
+): Promise<readonly EncryptionKey[]> {
   const keys = options.keys.length > 0 ? options.keys : await ownKeys(options, known, log);
   refuse(weakKeys(keys));
   refuse(missingKeys(keys, known));
-  for (const key of keys) await prove(key, known, store);
+  for (const key of keys) {
+    const stored = known.find((each) => each.kid === key.kid);
+    if (stored !== undefined) prove(key, stored);
+  }
+  return keys;
+}
+
+/** Plants the canaries of keys that are new to this database. Throws what `openKeyRing` throws. */
+export async function openVault(options: VaultOptions, store: CanaryStore, log: Log): Promise<Vault> {
+  const known = await store.list();
+  const keys = await openKeyRing(options, known, log);
+  for (const { kid, key } of keys) {
+    if (known.some((each) => each.kid === kid)) continue;
+    // Another server may have planted its own meanwhile: the stored one counts.
+    prove({ kid, key }, await store.add(kid, sealText(kid, key, canaryBinding(kid), CANARY_TEXT)));
+  }
   const [active] = keys;
   if (active === undefined) throw new ConfigError(['SVC_ENCRYPTION_KEY is required here']);
   return vaultOf(active, keys);
@@ -105,11 +126,8 @@ function missingKeys(keys: readonly EncryptionKey[], known: readonly Canary[]): 
   ];
 }
 
-/** Opens the canary of a key, or plants it where the key is new to this database. */
-async function prove({ kid, key }: EncryptionKey, known: readonly Canary[], store: CanaryStore): Promise<void> {
-  const stored =
-    known.find((each) => each.kid === kid) ??
-    (await store.add(kid, sealText(kid, key, canaryBinding(kid), CANARY_TEXT)));
+/** Opens the canary of a key. */
+function prove({ kid, key }: EncryptionKey, stored: Canary): void {
   const envelope = readEnvelope(stored.canary);
   const opened = envelope === null ? null : openText(key, canaryBinding(kid), envelope);
   if (opened === CANARY_TEXT) return;

@@ -1,5 +1,19 @@
 /** Headers that every answer carries, CORS, and preflights (api 1.11). */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What is read of a request here; Fastify's fit. */
+export interface Asked {
+  readonly id: string;
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** What is done to an answer here; Fastify's fit. */
+export interface Answer {
+  header(name: string, value: string): unknown;
+  code(status: number): unknown;
+  send(): unknown;
+}
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const HEADERS = [
@@ -19,7 +33,11 @@ const HEADERS = [
 const EXPOSED = 'X-Request-Id, X-Total-Count, Link, Retry-After';
 
 /** A stream that takes over the reply takes these along. */
-export function setHeaders(request: FastifyRequest, reply: FastifyReply, isAllowed: (origin: string) => boolean): void {
+export function setHeaders(
+  request: Asked,
+  reply: Pick<Answer, 'header'>,
+  isAllowed: (origin: string) => boolean,
+): void {
   reply.header('x-request-id', request.id);
   reply.header('x-content-type-options', 'nosniff');
   reply.header('cache-control', 'no-store');
@@ -32,7 +50,7 @@ export function setHeaders(request: FastifyRequest, reply: FastifyReply, isAllow
   reply.header('access-control-expose-headers', EXPOSED);
 }
 
-export function isPreflight(request: FastifyRequest): boolean {
+export function isPreflight(request: Asked): boolean {
   const { headers } = request;
   return (
     request.method === 'OPTIONS' &&
@@ -41,11 +59,7 @@ export function isPreflight(request: FastifyRequest): boolean {
   );
 }
 
-export function answerPreflight(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  isAllowed: (origin: string) => boolean,
-): void {
+export function answerPreflight(request: Asked, reply: Answer, isAllowed: (origin: string) => boolean): void {
   reply.code(204);
   if (isAllowed(request.headers.origin ?? '')) {
     reply.header('access-control-allow-methods', METHODS);

@@ -1,8 +1,6 @@
 /**
  * The HTTP server: one route table over the services, and around it everything api 1 demands of each request and answer
  * alike. It knows no store and no actor, and nothing here decides anything about playbooks.
- *
- * Node closes slow requests only when `headersTimeout` is lowered too, and only as often as it looks; both are set.
  */
 import { randomBytes } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
@@ -27,16 +25,14 @@ import { answerPreflight, isPreflight, setHeaders } from './browser-headers.ts';
 import { type Callers, createCallers } from './caller.ts';
 import { createClientErrorHandler } from './client-error.ts';
 import { docsRoutes } from './docs.ts';
+import { httpLimits } from './door.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
 import { INTERNAL_TOKEN_MISSING, internalTokenCheck, isGuardedPath } from './internal-guard.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { traceRequest } from './request-span.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
-const HEADERS_TIMEOUT_MS = 10_000;
-const HEADERS_BYTES_MAX = 16_384;
 const URL_BYTES_MAX = 8_192;
-const LOOK_FOR_SLOW_PEERS_MS = 1_000;
 const SLOW_MS = 1_000;
 
 export type HostConfig = Pick<
@@ -78,7 +74,7 @@ export interface HostOptions {
   readonly callers?: Callers;
 }
 
-/** Does not listen yet. `listen` and `close` are Fastify's; abort `lifecycle.stopping` before `close`, or streams keep it open. */
+/** Does not listen yet: its `routing` goes behind a door. Abort `lifecycle.stopping` before `close`, or streams keep it open. */
 export function createHost(services: Services, options: HostOptions): FastifyInstance {
   const { config, log, metrics, tracer } = options;
   const { stopping } = options.lifecycle;
@@ -92,13 +88,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     logger: false,
     bodyLimit: config.bodyLimitBytes,
     requestTimeout: config.requestTimeoutSeconds * 1000,
-    http: {
-      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeoutSeconds * 1000),
-      maxHeaderSize: HEADERS_BYTES_MAX,
-      connectionsCheckingInterval: LOOK_FOR_SLOW_PEERS_MS,
-      // A request without one is refused below, in the form of all refusals.
-      requireHostHeader: false,
-    },
+    http: httpLimits(config),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
     trustProxy: config.trustProxy.length === 0 ? false : [...config.trustProxy],
     requestIdHeader: false,

@@ -13,6 +13,8 @@ export interface RateLimits {
 }
 
 const CALLERS_MAX = 20_000;
+/** Seconds. Nobody keeps a longer promise; who asks again too early is told again. */
+const RETRY_AFTER_MAX = 3_600;
 const SIGN_OF_LIFE = '/health';
 
 interface Bucket {
@@ -45,7 +47,7 @@ export function createRateLimit({ perSecond, burst }: RateLimits, now: () => num
       bucket.left -= 1;
       return;
     }
-    const seconds = Math.max(1, Math.ceil((1 - bucket.left) / perSecond));
+    const seconds = Math.min(RETRY_AFTER_MAX, Math.max(1, Math.ceil((1 - bucket.left) / perSecond)));
     throw new RequestError('rate_limited', `Too many requests; ${perSecond} a second are served`, {
       headers: { 'retry-after': String(seconds) },
     });

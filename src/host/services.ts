@@ -28,7 +28,7 @@ import { hostsIn, unreadableHosts } from '../../machines/schema/credential-hosts
 import { createBus } from '../bus/create-bus.ts';
 import { createClock, type DatabaseClock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import { configuredKeys, openVault } from '../crypto/vault.ts';
+import { configuredKeys, openKeyRing, openVault } from '../crypto/vault.ts';
 import { createDocumentReader } from '../documents/document-reader.ts';
 import { startBoss } from '../jobs/boss.ts';
 import type { Log } from '../log.ts';
@@ -40,7 +40,7 @@ import { createBatchStore } from '../store/batches.ts';
 import { createCatalogStore } from '../store/catalog.ts';
 import { createCounts } from '../store/counts.ts';
 import { createCredentialStore } from '../store/credentials.ts';
-import { createCanaryStore } from '../store/encryption-keys.ts';
+import { canariesIn, createCanaryStore } from '../store/encryption-keys.ts';
 import { createIds } from '../store/ids.ts';
 import { createInvariantStore } from '../store/invariants.ts';
 import { createKeychainStore } from '../store/keychain.ts';
@@ -101,6 +101,8 @@ export interface ServicesOptions {
   readonly askForSecret: KeychainSources['managed'];
   /** Asks a tool server which tools it has. */
   readonly listTools: ToolServerPorts['listTools'];
+  /** Ends a start that waits. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const NESTING_MAX = 32;
@@ -119,7 +121,17 @@ export async function startServices(config: Config, options: ServicesOptions): P
     for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
   });
   try {
-    const schema = await migrate(url);
+    const keyRing = {
+      keys: configuredKeys(config),
+      dataDir: config.dataDir,
+      allowGenerate: config.authMode === 'open' && isLoopback(config.host),
+    };
+    const schema = await migrate(url, {
+      signal: options.signal,
+      before: async (found) => {
+        await openKeyRing(keyRing, await canariesIn(found), log.child('vault'));
+      },
+    });
     if (schema.applied.length > 0) log.info('The database schema was brought up to date', { version: schema.version });
     const database = createDatabase(
       {
@@ -149,15 +161,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
     });
     closing.push(() => bus.close());
 
-    const vault = await openVault(
-      {
-        keys: configuredKeys(config),
-        dataDir: config.dataDir,
-        allowGenerate: config.authMode === 'open' && isLoopback(config.host),
-      },
-      createCanaryStore(database.reads),
-      log.child('vault'),
-    );
+    const vault = await openVault(keyRing, createCanaryStore(database.reads), log.child('vault'));
     const credentialStore = createCredentialStore(database.reads);
     const reader = createDocumentReader();
     closing.push(() => reader.close());

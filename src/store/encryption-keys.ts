@@ -17,4 +17,12 @@ export function createCanaryStore(database: Sql): CanaryStore {
   };
 }
 
+/** The keys a database knows before it is brought up to date; none where there is no table of them yet. */
+export async function canariesIn(database: Pick<Sql, 'rows'>): Promise<readonly Canary[]> {
+  const { found } = onlyRow(
+    await database.rows<{ found: boolean }>(`select to_regclass('core.encryption_key') is not null as found`),
+  );
+  return found ? database.rows<Canary>(`${SELECT} order by created_at, kid`) : [];
+}
+
 const SELECT = 'select kid, canary, retired_at is not null as retired from core.encryption_key';

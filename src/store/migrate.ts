@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import type { Sql } from './pool.ts';
 
 /** The schema and this build do not fit; the process should exit with 78. The message says what to do. */
 export class SchemaError extends Error {
@@ -22,20 +23,42 @@ export interface Migration {
   readonly breaking: boolean;
 }
 
+export interface MigrateOptions {
+  /** Ends the wait for another process, and a migration that is under way. */
+  readonly signal?: AbortSignal | undefined;
+  /** Looks at the database as it was found, which may be empty; a throw leaves it like that. */
+  before?(database: Pick<Sql, 'rows'>): Promise<void>;
+}
+
 const DIRECTORY = fileURLToPath(new URL('../../migrations/', import.meta.url));
 const OLDEST_SERVER = 140_000;
 const FILE_NAME = /^(\d{4})_([a-z0-9_]+)\.sql$/;
 
-/** Applies what is missing. Throws SchemaError, or what the connection or a migration failed with. */
-export async function migrate(url: string): Promise<{ readonly version: number; readonly applied: readonly string[] }> {
+/**
+ * Applies what is missing. Throws SchemaError, what the connection or a migration failed with, or the signal's reason:
+ * another process may be at it for long, and what is cut off is rolled back.
+ */
+export async function migrate(
+  url: string,
+  options: MigrateOptions = {},
+): Promise<{ readonly version: number; readonly applied: readonly string[] }> {
+  const { signal, before } = options;
+  signal?.throwIfAborted();
   const client = new pg.Client({ connectionString: url, application_name: 'callboard:migrate', keepAlive: true });
   client.on('error', () => {});
-  await client.connect();
+  const cutOff = (): void => void client.end().catch(() => {});
+  signal?.addEventListener('abort', cutOff, { once: true });
   try {
+    await client.connect();
     await requireServerVersion(client);
     await client.query(`select pg_advisory_lock(hashtextextended('core.migrate', 0))`);
+    await before?.({ rows: async (text) => (await client.query(text)).rows });
     return await applyAll(client, await readMigrations());
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
   } finally {
+    signal?.removeEventListener('abort', cutOff);
     await client.end();
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type AuditRow, OPEN_CALLER } from '../../actors/audit.ts';
+import { DomainError } from '../../actors/errors.ts';
 import {
   createSqlService,
   readConnection,
@@ -62,13 +63,22 @@ describe('the SQL service', () => {
     [{}, 'none_auth', 'not_found', /^Credential 'none_auth' not found$/],
     [{}, 'token_auth', 'validation_error', /not a postgres credential/],
     [{}, 'empty_auth', 'validation_error', /not a postgres credential/],
-  ])('with %j and credential %s refuses with %s', async (ports, credentialName, code, message) => {
-    const { sql, targets } = world(ports);
+    [{}, 'touched_auth', 'decrypt_failed', /^Cannot decrypt the stored data \(key id k1\)$/],
+  ])('with %j and credential %s refuses with %s, and audits that', async (ports, credentialName, code, message) => {
+    const { sql, audits, targets } = world(ports);
     await expect(sql.execute({ ...PLAIN, credentialName })).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
     });
     expect(targets).toEqual([]);
+    expect(audits).toEqual([
+      expect.objectContaining({
+        action: 'postgres.execute',
+        target: credentialName ?? 'own database',
+        outcome: code === 'sql_not_allowed' ? 'denied' : 'error',
+        detail: { sha256: `hash of ${PLAIN.query.length}`, statement: "select 0 as one, '***'", code },
+      }),
+    ]);
   });
 
   test('reaches the database of a credential, also when the own one has no login', async () => {
@@ -133,7 +143,11 @@ function world({ outcome = OK, ...ports }: Change = {}) {
         return outcome;
       },
     },
-    credential: async (name) => stored[name] ?? null,
+    credential: async (name) => {
+      if (name === 'touched_auth')
+        throw new DomainError('decrypt_failed', 'Cannot decrypt the stored data (key id k1)');
+      return stored[name] ?? null;
+    },
     audit: async (row) => {
       audits.push(row);
     },

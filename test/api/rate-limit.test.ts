@@ -18,6 +18,13 @@ test('an address gets as many requests as the burst, then 429 and when to come a
   for (let use = 0; use < 5; use++) expect(await status('10.0.0.1', '/health')).toBe(200);
 });
 
+test('a limit close to nothing sends nobody away for years', async () => {
+  const { app } = testHost(fakeServices(), { config: { ...CONFIG, rateLimitPerSecond: 1e-9, rateLimitBurst: 1 } });
+  expect((await ask(app, 'GET', '/api/machines')).status).toBe(200);
+  const refused = await ask(app, 'GET', '/api/machines');
+  expect([refused.status, refused.headers['retry-after']]).toEqual([429, '3600']);
+});
+
 test('workers are never held up', async () => {
   const { app } = testHost(fakeServices(), { config: { ...CONFIG, ...LIMITS } });
   const payload = { worker_id: 'worker-7', instance: 'i1' };

@@ -14,7 +14,7 @@ import { processLog } from '../process-log.ts';
 import { openRemote } from '../remote.ts';
 import { type Stack, startStack } from '../stack.ts';
 import { PortTaken } from '../start-trouble.ts';
-import { aborted, stopSignal } from '../stop-signal.ts';
+import { aborted, stopSignal, unlessAborted } from '../stop-signal.ts';
 
 const FURTHER_PORTS = 20;
 const START_TRIES = 3;
@@ -31,12 +31,18 @@ export const command: Command = {
     const stop = stopSignal(() =>
       call.terminal.err('Stopping; running work may end. Press again to end it at once.\n'),
     );
-    const { stack, config } = await startSomewhere(settings, log, call);
+    const { signal } = stop;
+    const started = await unlessAborted(signal, startSomewhere(settings, log, call, signal));
+    if (started === null) {
+      call.terminal.err('Stopped.\n');
+      return EXIT.ok;
+    }
+    const { stack, config } = started;
     try {
       const examples = call.flags['no-examples'] ? [] : await registerExamples(stack, log);
       stack.declareReady();
       call.terminal.out(welcome(stack.url, config, examples));
-      await aborted(stop.signal);
+      await aborted(signal);
     } finally {
       await stack.stop();
     }
@@ -50,11 +56,12 @@ async function startSomewhere(
   settings: Config,
   log: Log,
   call: Call,
+  signal: AbortSignal,
 ): Promise<{ readonly stack: Stack; readonly config: Config }> {
   for (let tries = 1; ; tries += 1) {
     const config = await withFreePort(settings, call);
     try {
-      return { stack: await startStack(config, log, { worker: true, holdReadiness: true }), config };
+      return { stack: await startStack(config, log, { worker: true, holdReadiness: true, signal }), config };
     } catch (error) {
       if (portAsked(call) || tries === START_TRIES || !(error instanceof PortTaken)) throw error;
     }

@@ -4,7 +4,7 @@ import type { Command } from '../command.ts';
 import { EXIT } from '../exit-code.ts';
 import { processLog } from '../process-log.ts';
 import { startStack } from '../stack.ts';
-import { aborted, stopSignal } from '../stop-signal.ts';
+import { aborted, stopSignal, unlessAborted } from '../stop-signal.ts';
 
 export const command: Command = {
   usage: '[options]',
@@ -16,9 +16,10 @@ export const command: Command = {
     const config = readConfig(env);
     const log = processLog(config, 'server');
     const stop = stopSignal(() => log.info('Stopping; a second signal ends it at once'));
-    const stack = await startStack(config, log, { worker: false });
-    await aborted(stop.signal);
-    await stack.stop();
+    const { signal } = stop;
+    const stack = await unlessAborted(signal, startStack(config, log, { worker: false, signal }));
+    await aborted(signal);
+    await stack?.stop();
     log.info('The server has stopped');
     return EXIT.ok;
   },

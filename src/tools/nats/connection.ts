@@ -4,6 +4,7 @@
  */
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import type { JsonMap } from '../../../machines/json.ts';
+import { awaitGreeting } from '../../nats-greeting.ts';
 import { checkMeantFor, unusableCredential } from '../credentials.ts';
 import { FieldProblem, textOf } from '../fields.ts';
 import type { ResolvedAuth } from '../tool.ts';
@@ -54,9 +55,15 @@ function part(text: string): string | undefined {
   }
 }
 
-/** Rejects with the error of the client. */
-export function openConnection(address: NatsAddress, limitMs: number): Promise<NatsConnection> {
+/** Rejects with the error of the client, or that of a server that does not greet. */
+export async function openConnection(
+  address: NatsAddress,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<NatsConnection> {
   const { server, tls, user, password, token } = address;
+  const colon = server.lastIndexOf(':');
+  await awaitGreeting(server.slice(0, colon), Number(server.slice(colon + 1)), limitMs, signal);
   return connect({
     servers: server,
     name: 'callboard-task',

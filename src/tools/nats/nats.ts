@@ -14,6 +14,7 @@ import {
   UserAuthenticationExpiredError,
 } from '@nats-io/transport-node';
 import type { JsonMap } from '../../../machines/json.ts';
+import { NatsSilent } from '../../nats-greeting.ts';
 import { spellSeconds, startDeadline } from '../deadline.ts';
 import { classifyNetwork, failure, ToolRefusal } from '../errors.ts';
 import { FieldProblem, requiredText } from '../fields.ts';
@@ -72,7 +73,10 @@ export function createNats({ maxBytes }: NatsOptions): Tool {
       } catch (error) {
         if (error instanceof FieldProblem || error instanceof ToolRefusal) throw error;
         if (deadline.why() === 'cancelled') return failure('unknown', 'CANCELLED', 'the operation was stopped');
-        if (deadline.why() === 'timeout' || error instanceof TimeoutError || causeOf(error) instanceof TimeoutError) {
+        const isLate = [error, causeOf(error)].some(
+          (each) => each instanceof TimeoutError || each instanceof NatsSilent,
+        );
+        if (deadline.why() === 'timeout' || isLate) {
           return failure('timeout', 'TOOL_TIMEOUT', `${name} timed out after ${spellSeconds(limitMs)}`);
         }
         return explain(error, name, address);
@@ -97,7 +101,7 @@ async function stoppable(
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
   const abort = () => stop(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
-  const opening = openConnection(address, limitMs).catch((cause: unknown) => {
+  const opening = openConnection(address, limitMs, signal).catch((cause: unknown) => {
     throw new NotConnected(cause instanceof Error ? cause.message : 'the connection failed', { cause });
   });
   try {
