@@ -4,6 +4,7 @@
  * read in a thread that is made when it is first needed, and what it read comes back in pieces, so that 40 of the largest at
  * once are a matter of their senders' patience and of nobody else's.
  */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Json } from '../../machines/json.ts';
 import { BodyReading } from '../api/body-reading.ts';
@@ -71,10 +72,20 @@ export function readBodies(app: FastifyInstance, options: BodyReaderOptions = {}
       done(error as Error);
     }
   });
-  app.addContentTypeParser('*', (request, _payload, done) => {
-    if (request.headers['content-length'] === '0') done(null, {});
-    else done(new RequestError('unsupported_media_type', 'The body must be application/json'));
-  });
+  app.addContentTypeParser('*', (_request, payload, done) => readNothing(payload, done));
+}
+
+/** Of another kind than JSON a body may only be empty, which one that does not tell its length shows at its end. */
+function readNothing(payload: IncomingMessage, done: (error: Error | null, body?: unknown) => void): void {
+  let isOver = false;
+  const settle = (error: Error | null) => {
+    if (isOver) return;
+    isOver = true;
+    done(error, {});
+  };
+  payload.once('data', () => settle(new RequestError('unsupported_media_type', 'The body must be application/json')));
+  payload.once('end', () => settle(null));
+  payload.once('error', settle);
 }
 
 function createBodyReader(options: BodyReaderOptions): BodyReader {

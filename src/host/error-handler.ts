@@ -8,7 +8,12 @@ import { answerOf, type ErrorOptions, RequestError } from '../errors.ts';
 
 const CUT_SHORT = 'body: ended before all of it was there';
 
-export function createErrorHandler(log: Log, options: ErrorOptions) {
+export interface ErrorHandlerOptions extends ErrorOptions {
+  /** The process ends, and so does every connection with its answer. */
+  readonly stopping: AbortSignal;
+}
+
+export function createErrorHandler(log: Log, options: ErrorHandlerOptions) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const known = fromFramework(error) ?? (hasLeft(request) ? new RequestError('invalid_json', CUT_SHORT) : error);
     const answer = answerOf(known, request.id, options);
@@ -27,6 +32,9 @@ export function createErrorHandler(log: Log, options: ErrorOptions) {
       reply.raw.destroy();
       return;
     }
+    // The framework would close the connection under a body it refused, and whoever still sends it never reads the answer.
+    // The rest of it is thrown away instead, for as long as a request may take.
+    if (!options.stopping.aborted) reply.removeHeader('connection');
     reply
       .code(answer.status)
       .headers(answer.headers)

@@ -102,7 +102,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   });
-  const handleError = createErrorHandler(log, config);
+  const handleError = createErrorHandler(log, { ...config, stopping });
   app.setErrorHandler(handleError);
 
   readBodies(app);

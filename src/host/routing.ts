@@ -12,6 +12,7 @@ import { readPath } from './address.ts';
 import { callerOf, checkRole } from './authentication.ts';
 import type { Callers } from './caller.ts';
 import { eitherPlaces, type IntegerPlaces, integerPlacesOf } from './integer-places.ts';
+import { shadowedIds } from './shadowed-ids.ts';
 import { type Part, type Validator, validatorOf } from './validation.ts';
 
 /** For bodies that carry no payload (api 1.9): names, ids and a few words. */
@@ -55,6 +56,13 @@ export function registerRoutes(
   for (const rows of Map.groupBy(routes, (row) => `${row.method} ${urlOf(row.path)}`).values()) {
     if (rows.length > 1) registerVerbs(app, rows, who, bodyLimitBytes);
     else for (const row of rows) registerRow(app, row, who, bodyLimitBytes);
+  }
+  // A word of ours in the place of an id is an address of its own, for every method.
+  for (const { method, path, allowed } of shadowedIds(routes)) {
+    const onRequest = async () => {
+      throw methodRefused(method, allowed);
+    };
+    app.route({ method, url: urlOf(path), config: { roles: ['P'] }, onRequest, handler: onRequest });
   }
 }
 
@@ -166,13 +174,20 @@ export function urlOf(path: string): string {
 
 /** Methods by which a path can be asked for; empty: there is no such path. */
 export function createAllowedMethods(routes: readonly Route[]): (url: string) => readonly string[] {
-  const patterns = routes.map((row) => ({ method: row.method, pattern: patternOf(row.path) }));
+  const withPattern = ({ method, path }: Pick<Route, 'method' | 'path'>) => ({ method, pattern: patternOf(path) });
+  const patterns = routes.map(withPattern);
+  const shadowed = shadowedIds(routes).map(withPattern);
   return (url) => {
     const path = readPath(url);
     if (path === null) return [];
-    const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-    return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
+    const hidden = shadowed.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    const methods = patterns.filter(({ method, pattern }) => pattern.test(path) && !hidden.includes(method));
+    return withHead(methods.map(({ method }) => method));
   };
+}
+
+function withHead(methods: readonly Route['method'][]): readonly string[] {
+  return [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
 }
 
 function patternOf(path: string): RegExp {
@@ -245,6 +260,10 @@ function restOf(params: unknown): string {
 /** The answer for a path or method that is not in the table. */
 export function refuseUnknown(allowed: readonly string[], method: string, path: string): RequestError {
   if (allowed.length === 0) return new RequestError('not_found', `No such resource: ${method} ${path}`);
+  return methodRefused(method, allowed);
+}
+
+function methodRefused(method: string, allowed: readonly string[]): RequestError {
   return new RequestError('method_not_allowed', `${method} is not possible here`, {
     headers: { allow: allowed.join(', ') },
   });

@@ -186,7 +186,9 @@ describe('HT-02 many large bodies', () => {
   function holding(options: BodyReaderOptions) {
     const app = fastify({ logger: false, bodyLimit: 64 * MIB });
     apps.push(app);
-    app.setErrorHandler(createErrorHandler(hostOptions().log, { claimRetryAfterSeconds: 2 }));
+    app.setErrorHandler(
+      createErrorHandler(hostOptions().log, { claimRetryAfterSeconds: 2, stopping: new AbortController().signal }),
+    );
     readBodies(app, options);
     const held: (() => void)[] = [];
     app.post('/', async (request) => {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { routesOf } from '../../src/host/host.ts';
 import { pathOf } from '../../src/host/openapi.ts';
 import { urlOf } from '../../src/host/routing.ts';
+import { shadowedIds } from '../../src/host/shadowed-ids.ts';
 import { fakeServices } from './fake-services.ts';
 import { ask, CONFIG, hostOptions, testHost } from './test-host.ts';
 
@@ -43,7 +44,7 @@ test('HT-12 every row is served, and the server serves nothing but rows', async 
   // Printed without common prefixes, the wildcards below different ones would be one line.
   const served = [...app.printRoutes().matchAll(/\(([A-Z, ]+)\)/g)].flatMap((found) => (found[1] ?? '').split(', '));
   // Rows of a greedy path that differ in their verb are one path to the router.
-  const paths = [...new Set(routes.map((row) => `${row.method} ${urlOf(row.path)}`))];
+  const paths = [...new Set([...routes, ...shadowedIds(routes)].map((row) => `${row.method} ${urlOf(row.path)}`))];
   expect(served.filter((method) => method !== 'HEAD')).toHaveLength(paths.length);
   expect(served.filter((method) => method === 'HEAD')).toHaveLength(
     paths.filter((path) => path.startsWith('GET ')).length,

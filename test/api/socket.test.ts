@@ -81,6 +81,42 @@ describe('raw requests', () => {
     expect(answer).toMatch(/"code":"validation_error","request_id":"r-/);
   });
 
+  test.each([
+    ['that tells its length', (bytes: number) => `Content-Length: ${bytes}\r\n\r\n`, '', ''],
+    [
+      'in chunks',
+      (bytes: number) => `Transfer-Encoding: chunked\r\n\r\n${bytes.toString(16)}\r\n`,
+      '\r\n0\r\n\r\n',
+      '',
+    ],
+    ['of another type', (bytes: number) => `Content-Length: ${bytes}\r\n\r\n`, '', 'text/plain'],
+  ])('a refused body %s is taken to its end, so that its sender reads why', async (_name, head, tail, type) => {
+    const { port } = await listen();
+    const bytes = 12 * 1024 * 1024;
+    const socket = connect(port, '127.0.0.1');
+    let answers = '';
+    socket.setEncoding('utf8');
+    socket.on('data', (text: string) => {
+      answers += text;
+    });
+    // Nothing is read by a client of this kind before all is sent; a connection that breaks meanwhile fails the test.
+    socket.write(`POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type || 'application/json'}\r\n`);
+    socket.write(head(bytes));
+    await new Promise((sent) => socket.write('x'.repeat(bytes), sent));
+    socket.write(`${tail}GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+    await once(socket, 'close');
+    const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).toEqual([type === '' ? '413' : '415', '200']);
+  });
+
+  test.each(['', 'Content-Type: text/plain\r\n'])('an empty body in chunks counts as none (%j)', async (type) => {
+    const { port } = await listen();
+    const head = `POST /api/executions/cleanup HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${type}`;
+    const send = (body: string) => exchange(port, `${head}Transfer-Encoding: chunked\r\n\r\n${body}0\r\n\r\n`);
+    expect(await send('')).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await send('2\r\n{}\r\n')).toMatch(/^HTTP\/1\.1 415 /);
+  });
+
   test('headers above 16 KiB are 413', async () => {
     const { port } = await listen();
     const answer = await exchange(

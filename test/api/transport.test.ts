@@ -51,6 +51,12 @@ describe('paths', () => {
     ['GET', '/api/worker/pool/deregister', ['POST', 'DELETE']],
     ['POST', '/api/catalog/a/b/versions', ['GET', 'HEAD']],
     ['OPTIONS', '/api/health', ['GET', 'HEAD']],
+    ['GET', '/api/executions/cleanup', ['POST']],
+    ['PATCH', '/api/executions/cleanup', ['POST']],
+    ['GET', '/api/events/batch', ['POST']],
+    ['GET', '/api/commands/claim/', ['POST']],
+    ['DELETE', '/api/keychain/catalog/2003', ['GET', 'HEAD']],
+    ['PUT', '/api/result/resolve', ['GET', 'HEAD']],
   ])('HT-06 %s %s is 405 with Allow', async (method, url, allowed) => {
     const answer = await ask(app, method, url, method === 'GET' ? {} : { payload: {} });
     expect([answer.status, answer.json.code]).toEqual([405, 'method_not_allowed']);
