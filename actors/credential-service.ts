@@ -5,7 +5,7 @@
  */
 import { isMap, type JsonMap } from '../machines/json.ts';
 import { fieldSchemaProblems, schemaErrors } from '../machines/schema/field-schema.ts';
-import type { AuditRow, Caller, CurrentCaller } from './audit.ts';
+import { AUDIT_REQUIRED, type AuditPolicy, type AuditRow, audited, type Caller, type CurrentCaller } from './audit.ts';
 import { DomainError } from './errors.ts';
 import type { Ids, Meter } from './ports.ts';
 import type { Credential, CredentialService } from './services.ts';
@@ -43,6 +43,8 @@ export interface CredentialPorts {
   readonly ids: Ids;
   readonly caller: CurrentCaller;
   readonly meter?: Meter;
+  /** By default a reveal without an audit row fails. */
+  readonly audit?: AuditPolicy;
 }
 
 /** The row a credential's data is sealed for. */
@@ -78,16 +80,19 @@ export function createCredentialService(ports: CredentialPorts): CredentialServi
     },
 
     async reveal(identifier, { executionId, workerId, requestId }) {
-      await ids.reserve(1);
-      const revealed = await store.transaction(async (tx) => {
-        const { sealed, ...credential } = (await tx.find(identifier, false)) ?? notFound();
-        const detail = { id: credential.id, execution_id: executionId, worker_id: workerId };
-        const row = audit('credential.reveal', credential.name, detail, { requestId });
-        const data = openedOrNot(vault, credential, sealed);
-        // What does not open was touched by somebody, and that is worth a trace more than anything.
-        await tx.audit(data instanceof DomainError ? { ...row, outcome: 'error' } : row);
-        return { credential, data };
-      });
+      await ids.reserve(2);
+      const { audit: policy = AUDIT_REQUIRED } = ports;
+      const revealed = await audited(policy, identifier, (withRow) =>
+        store.transaction(async (tx) => {
+          const { sealed, ...credential } = (await tx.find(identifier, false)) ?? notFound();
+          const detail = { id: credential.id, execution_id: executionId, worker_id: workerId };
+          const row = audit('credential.reveal', credential.name, detail, { requestId });
+          const data = openedOrNot(vault, credential, sealed);
+          // What does not open was touched by somebody, and that is worth a trace more than anything.
+          if (withRow) await tx.audit(data instanceof DomainError ? { ...row, outcome: 'error' } : row);
+          return { credential, data };
+        }),
+      );
       if (revealed.data instanceof DomainError) throw revealed.data;
       ports.meter?.count('svc_credential_reveals_total');
       return { ...revealed.credential, data: revealed.data };

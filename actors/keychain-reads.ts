@@ -6,7 +6,7 @@
 
 import type { RenewalAnswer } from '../machines/keychain/reply.ts';
 import { isDue, type SeenEntry } from '../machines/keychain/reply.ts';
-import type { AuditRow } from './audit.ts';
+import { type AuditPolicy, type AuditRow, audited } from './audit.ts';
 import { DomainError } from './errors.ts';
 import type { KeychainStore, Touched } from './keychain-store.ts';
 
@@ -41,11 +41,16 @@ export class KeychainReads {
   readonly #store: Pick<KeychainStore, 'touch'>;
   readonly #refreshSeconds: number;
   readonly #grantSeconds: number;
+  readonly #audit: AuditPolicy;
   /** Present while a statement for this entry is under way. */
   readonly #waiting = new Map<string, Waiting[]>();
 
-  constructor(store: Pick<KeychainStore, 'touch'>, options: { refreshSeconds: number; grantSeconds: number }) {
+  constructor(
+    store: Pick<KeychainStore, 'touch'>,
+    options: { readonly refreshSeconds: number; readonly grantSeconds: number; readonly audit: AuditPolicy },
+  ) {
     this.#store = store;
+    this.#audit = options.audit;
     this.#refreshSeconds = options.refreshSeconds;
     this.#grantSeconds = options.grantSeconds;
   }
@@ -79,14 +84,16 @@ export class KeychainReads {
   async #together(cacheKey: string, batch: readonly Waiting[]): Promise<void> {
     const renewer = batch.find(({ read }) => read.claimRenewal) ?? null;
     try {
-      const row = await this.#store.touch({
-        cacheKey,
-        reads: batch.length,
-        renewer: renewer === null ? null : { workerId: renewer.read.workerId },
-        refreshSeconds: this.#refreshSeconds,
-        grantSeconds: this.#grantSeconds,
-        audit: batch.map(({ read }) => read.audit),
-      });
+      const row = await audited(this.#audit, cacheKey, (withRows) =>
+        this.#store.touch({
+          cacheKey,
+          reads: batch.length,
+          renewer: renewer === null ? null : { workerId: renewer.read.workerId },
+          refreshSeconds: this.#refreshSeconds,
+          grantSeconds: this.#grantSeconds,
+          audit: withRows ? batch.map(({ read }) => read.audit) : [],
+        }),
+      );
       batch.forEach((waiting, index) => {
         waiting.resolve(row === null ? null : this.#share(row, batch.length - 1 - index, waiting, renewer));
       });

@@ -10,7 +10,7 @@ import { RENEWAL_GRANT_SECONDS, type RenewConfig } from '../machines/keychain/re
 import type { Reading } from '../machines/keychain/reply.ts';
 import { cacheKeyOf } from '../machines/keychain/scope.ts';
 import { fieldSchemaProblems, schemaErrors } from '../machines/schema/field-schema.ts';
-import type { AuditRow, CurrentCaller } from './audit.ts';
+import { AUDIT_REQUIRED, type AuditPolicy, type AuditRow, type CurrentCaller } from './audit.ts';
 import { DomainError } from './errors.ts';
 import { KeychainReads, type ReadEntry } from './keychain-reads.ts';
 import type { KeychainRow, KeychainStore, SeenRow, StoredRenewConfig } from './keychain-store.ts';
@@ -28,6 +28,8 @@ export interface KeychainPorts {
   readonly meter: Meter;
   /** Life left below which an entry that renews itself wants a new token. */
   readonly refreshSeconds: number;
+  /** By default a read without an audit row fails. */
+  readonly audit?: AuditPolicy;
 }
 
 const ROOTS_MAX = 10_000;
@@ -37,7 +39,11 @@ const KEPT = { plainSeconds: DAY_SECONDS, renewingSeconds: 30 * DAY_SECONDS };
 
 export function createKeychainService(ports: KeychainPorts): KeychainService {
   const { store, vault, ids, clock, caller, log, meter, refreshSeconds } = ports;
-  const reads = new KeychainReads(store, { refreshSeconds, grantSeconds: RENEWAL_GRANT_SECONDS });
+  const reads = new KeychainReads(store, {
+    refreshSeconds,
+    grantSeconds: RENEWAL_GRANT_SECONDS,
+    audit: ports.audit ?? AUDIT_REQUIRED,
+  });
   const roots = createRoots(store);
 
   function audit(action: string, target: string, detail: JsonMap): AuditRow {

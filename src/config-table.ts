@@ -136,10 +136,11 @@ export const SETTINGS = {
   ),
   postgresExecute: setting(
     'SVC_POSTGRES_EXECUTE',
-    oneOf('off', 'read', 'write'),
-    'read',
+    optional(oneOf('off', 'read', 'write')),
+    null,
     'server',
-    'What the SQL endpoint may do with the service’s own database.',
+    'What the SQL endpoint may do with the service’s own database; `off` switches the endpoint off.',
+    { shown: '`read` in open mode, `off` in enforce mode' },
   ),
   queryDatabaseUrl: setting(
     'SVC_QUERY_DATABASE_URL',
@@ -414,6 +415,14 @@ export const SETTINGS = {
     'open',
     'server',
     'Who callers are: everyone an admin (`open`, for one machine), or what their token says (`enforce`).',
+  ),
+  auditRequired: setting(
+    'SVC_AUDIT_REQUIRED',
+    optional(flag()),
+    null,
+    'server',
+    'Show no credential and no keychain entry when the row of the audit about it cannot be written; else the log says so.',
+    { shown: 'true in enforce mode, false in open mode' },
   ),
   internalToken: setting(
     'SVC_INTERNAL_TOKEN',

@@ -40,6 +40,18 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return { ...main, worker, secrets: secretsIn(env), warnings: unknownNames(env) };
 }
 
+export type SqlMode = 'off' | 'read' | 'write';
+
+/** Where callers are told apart, an endpoint that shows everything is opened on purpose only. */
+export function sqlModeOf({ postgresExecute, authMode }: Pick<Config, 'postgresExecute' | 'authMode'>): SqlMode {
+  return postgresExecute ?? (authMode === 'enforce' ? 'off' : 'read');
+}
+
+/** Where nobody is told apart, a row about who saw what is not worth a secret that cannot be read. */
+export function isAuditRequired({ auditRequired, authMode }: Pick<Config, 'auditRequired' | 'authMode'>): boolean {
+  return auditRequired ?? authMode === 'enforce';
+}
+
 function readTable<T extends Table>(
   table: T,
   env: Readonly<Record<string, string | undefined>>,

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.ts';
+import { ConfigError, isAuditRequired, readConfig, sqlModeOf } from '../src/config.ts';
 import { ALL_SETTINGS } from '../src/config-table.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
@@ -134,3 +134,13 @@ function refusal(env: Record<string, string>): ConfigError {
   }
   throw new Error('the configuration was accepted');
 }
+
+test.each([
+  [{}, 'read', false],
+  [{ SVC_AUTH_MODE: 'enforce' }, 'off', true],
+  [{ SVC_AUTH_MODE: 'enforce', SVC_POSTGRES_EXECUTE: 'read', SVC_AUDIT_REQUIRED: 'false' }, 'read', false],
+  [{ SVC_POSTGRES_EXECUTE: 'write', SVC_AUDIT_REQUIRED: 'true' }, 'write', true],
+])('with %j the SQL endpoint is %s, and whether reveals need their audit row: %s', (env, mode, required) => {
+  const config = readConfig(env);
+  expect([sqlModeOf(config), isAuditRequired(config)]).toEqual([mode, required]);
+});

@@ -58,7 +58,15 @@ process starts. A bad value stops the start with exit code 78 and names every pr
 \`SVC_\` is a warning with the nearest known one. Names tell the unit; durations in seconds accept decimals. A name marked
 with * is a secret: \`<NAME>_FILE\` may name a file that holds the value instead.
 
-${parts.join('\n')}`;
+${parts.join('\n')}
+## Names that others choose
+
+| Name | Read by | Meaning |
+|---|---|---|
+| \`SVC_SECRET_<NAME>\` | server, worker | Value of keychain entries and \`secrets\` tasks of provider \`env\`. |
+| \`SVC_MCP_<SERVER>_ENDPOINT\` | worker | Tool server of mcp tasks that name it, in capitals and with \`_\` for other characters. |
+| \`GOOGLE_OAUTH_ACCESS_TOKEN\` | worker | Token of the managed cloud agent, before that of the metadata service. |
+`;
 }
 
 function tableRow(row: Setting<unknown>): string {

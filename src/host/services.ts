@@ -27,7 +27,7 @@ import { Workers } from '../../actors/worker-service.ts';
 import { hostsIn, unreadableHosts } from '../../machines/schema/credential-hosts.ts';
 import { createBus } from '../bus/create-bus.ts';
 import { createClock, type DatabaseClock } from '../clock.ts';
-import type { Config } from '../config.ts';
+import { type Config, isAuditRequired, type SqlMode, sqlModeOf } from '../config.ts';
 import { configuredKeys, openKeyRing, openVault } from '../crypto/vault.ts';
 import { createDocumentReader } from '../documents/document-reader.ts';
 import { startBoss } from '../jobs/boss.ts';
@@ -173,12 +173,19 @@ export async function startServices(config: Config, options: ServicesOptions): P
     });
     const simulation = createSimulationService({ catalog });
     closing.push(() => simulation.close());
-    const ownUrl = await queryUrl(config, options.embedded, url);
+    const sqlMode = sqlModeOf(config);
+    if (sqlMode === 'write') {
+      log.warn(
+        'The SQL endpoint may change the service’s own database: SVC_POSTGRES_EXECUTE=write is for one developer',
+      );
+    }
+    const ownUrl = await queryUrl(sqlMode, config, options.embedded, url);
+    const auditPolicy = { required: isAuditRequired(config), log: log.child('audit') };
     const hash = async (text: string) => sha256(text);
     const sql = createSqlService({
-      mode: config.postgresExecute,
+      mode: sqlMode,
       ownDatabase: ownUrl !== null,
-      runner: createSqlRunner({ ownUrl, readOnly: config.postgresExecute !== 'write' }),
+      runner: createSqlRunner({ ownUrl, readOnly: sqlMode !== 'write' }),
       credential: createCredentialReader(credentialStore, vault),
       audit: (row) => insertAudit(database.reads, row),
       sha256: hash,
@@ -203,6 +210,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       log: log.child('keychain'),
       meter: metrics,
       refreshSeconds: config.keychainRefreshSeconds,
+      audit: auditPolicy,
     });
     const credentials = createCredentialService({
       store: credentialStore,
@@ -210,6 +218,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       ids,
       caller: callers.current,
       meter: metrics,
+      audit: auditPolicy,
     });
     const preparation = createKeychainPreparation({
       keychain,
@@ -513,9 +522,9 @@ async function revealed(credentials: CredentialService, name: string, executionI
 }
 
 /** The login statements of the SQL endpoint use on the service's own database; null where there is none. */
-async function queryUrl(config: Config, embedded: boolean, url: string): Promise<string | null> {
-  if (config.postgresExecute === 'off') return null;
-  if (config.postgresExecute === 'write') return url;
+async function queryUrl(mode: SqlMode, config: Config, embedded: boolean, url: string): Promise<string | null> {
+  if (mode === 'off') return null;
+  if (mode === 'write') return url;
   if (config.queryDatabaseUrl !== null) return config.queryDatabaseUrl;
   return embedded ? ensureQueryLogin(url, null) : null;
 }

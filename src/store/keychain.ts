@@ -24,7 +24,7 @@ const SEEN_COLUMNS = `
   renewal_until as "renewalUntil"`;
 
 /** The lock comes first, then the clock is read: what waited for the lock is judged by the time it got it. */
-const TOUCH = `
+const touchWith = (audited: string) => `
 with found as materialized (
   select * from core.keychain where cache_key = $1 for update
 ), timed as materialized (
@@ -42,18 +42,24 @@ with found as materialized (
     renewal_by = case when judged.granted then $4::text else entry.renewal_by end
   from judged
   where entry.cache_key = judged.cache_key and (judged.live or judged.granted)
-), audited as (
+)${audited}
+select ${SEEN_COLUMNS.replace('renewal_until as', `case when granted then at + $6 * interval '1 second' else renewal_until end as`)},
+  at, live as "isLive", granted, access_count + case when live then $2::int else 0 end as "accessCount",
+  case when live then at else accessed_at end as "accessedAt"
+from judged`;
+
+const AUDITED = `, audited as (
   insert into core.audit (audit_id, actor, role, action, target, outcome, request_id, ip, detail)
   select audit."auditId", audit.actor, audit.role, audit.action, audit.target, audit.outcome, audit."requestId",
     audit.ip, audit.detail
   from judged, json_to_recordset($7::json) as audit ("auditId" bigint, actor text, role text, action text, target text,
     outcome text, "requestId" text, ip text, detail jsonb)
   where judged.live or judged.auto_renew
-)
-select ${SEEN_COLUMNS.replace('renewal_until as', `case when granted then at + $6 * interval '1 second' else renewal_until end as`)},
-  at, live as "isLive", granted, access_count + case when live then $2::int else 0 end as "accessCount",
-  case when live then at else accessed_at end as "accessedAt"
-from judged`;
+)`;
+
+const TOUCH = touchWith(AUDITED);
+/** Names no table but the keychain's own: for when the audit is what fails. */
+const TOUCH_UNSEEN = touchWith('');
 
 const LOOK = `
 select ${SEEN_COLUMNS}, clock_timestamp() as at, expires_at > clock_timestamp() as "isLive",
@@ -147,15 +153,11 @@ function transactionOn(tx: Sql): KeychainTransaction {
 
 async function touchEntry(database: Sql, touch: Touch): Promise<Touched | null> {
   const { cacheKey, reads, renewer, refreshSeconds, grantSeconds, audit } = touch;
-  const rows = await database.rows<Touched>(TOUCH, [
-    cacheKey,
-    reads,
-    renewer !== null,
-    renewer?.workerId ?? null,
-    refreshSeconds,
-    grantSeconds,
-    JSON.stringify(audit),
-  ]);
+  const values = [cacheKey, reads, renewer !== null, renewer?.workerId ?? null, refreshSeconds, grantSeconds];
+  const rows =
+    audit.length === 0
+      ? await database.rows<Touched>(TOUCH_UNSEEN, values)
+      : await database.rows<Touched>(TOUCH, [...values, JSON.stringify(audit)]);
   return rows[0] ?? null;
 }
 

@@ -204,3 +204,26 @@ function save(name: string, more: Partial<Parameters<CredentialService['save']>[
   const plain = { type: 'custom', data: { token: 'x' }, schema: undefined, meta: null, description: null, tags: [] };
   return credentials.save({ ...plain, ...more, name });
 }
+
+test('a reveal whose audit row cannot be written shows nothing, unless that is allowed', async () => {
+  const data = { token: 'canary-secret-9' };
+  await save('unaudited_auth', { data });
+  const warnings: string[] = [];
+  const lenient = createCredentialService({
+    store: createCredentialStore(database.reads),
+    vault,
+    ids: { next: () => ++lastId, reserve: async () => {} },
+    caller: () => OPEN_CALLER,
+    audit: { required: false, log: { ...quiet, warn: (message) => warnings.push(message) } },
+  });
+  await queryRows(postgres.url, 'alter table core.audit rename to audit_away');
+  try {
+    await expect(credentials.reveal('unaudited_auth', AUDIT)).rejects.toMatchObject({ code: '42P01' });
+    expect(await lenient.reveal('unaudited_auth', AUDIT)).toMatchObject({ data });
+  } finally {
+    await queryRows(postgres.url, 'alter table core.audit_away rename to audit');
+  }
+  expect(warnings).toEqual(['A secret was shown without a row of the audit']);
+  expect(await lenient.reveal('unaudited_auth', AUDIT)).toMatchObject({ data });
+  expect(warnings).toHaveLength(1);
+});

@@ -106,6 +106,17 @@ describe('a touch', () => {
     expect((await count()) - start).toBe(3);
   });
 
+  test('needs no audit when it has no rows for it', async () => {
+    const { cacheKey } = await put();
+    await queryRows(opened.url, 'alter table core.audit rename to audit_away');
+    try {
+      await expect(touch(cacheKey, { audit: [auditRow()] })).rejects.toMatchObject({ code: '42P01' });
+      expect(await touch(cacheKey)).toMatchObject({ isLive: true, accessCount: 1 });
+    } finally {
+      await queryRows(opened.url, 'alter table core.audit_away rename to audit');
+    }
+  });
+
   test('grants one renewal at a time, however many ask at once', async () => {
     const { cacheKey } = await put({ expiresAt: inSeconds(-1), autoRenew: true });
     const ask = () => touch(cacheKey, { renewer: { workerId: 'worker-7' } });
