@@ -5,6 +5,7 @@
 import type { Failure } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
 import { evaluateNative } from '../playbook/template/render.ts';
+import type { Limits } from '../playbook/template/run.ts';
 import { renderTree } from '../playbook/template/tree.ts';
 import { NeedPayload } from '../playbook/values.ts';
 import { continueCursor, enterCursor } from './cursor.ts';
@@ -118,7 +119,7 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
   let value: unknown;
   let limit: unknown = PARALLEL_DEFAULT;
   try {
-    value = plan.loopIn === null ? step.loop?.in : evaluateNative(plan.loopIn, scope, stage.limits.template);
+    value = collectionIn(plan, scope, stage.limits.template);
     if (plan.maxInFlight !== null) limit = renderTree(plan.maxInFlight, scope, stage.limits.template);
   } catch (error) {
     return { failure: transformFailure(error, `loop of step '${step.name}'`) };
@@ -145,6 +146,11 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
     return { failure: { kind: 'config', code: 'LOOP_MAX_IN_FLIGHT', message } };
   }
   return { items, limit: Math.min(wanted, stage.limits.loopMaxInFlight), failure: null };
+}
+
+function collectionIn({ loopIn }: StepPlan, scope: ServerScope, limits: Limits): unknown {
+  if (loopIn === null) return null;
+  return 'text' in loopIn ? evaluateNative(loopIn.text, scope, limits) : renderTree(loopIn.tree, scope, limits);
 }
 
 /** Language 9.1; null when the value is not a collection. */

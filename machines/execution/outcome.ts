@@ -51,24 +51,36 @@ export function errorMap(failure: Failure): JsonMap {
   };
 }
 
-/** The members of `output` beside `data` and `ref`. */
+/** The task whose outcome the situation tells: the one that failed, else the one that ran last. Null for a loop. */
+export function lastTaskOf({ step, isLoop, outcome, body }: Situation): { label: string; kind: string } | null {
+  if (isLoop || outcome === 'skipped') return null;
+  const { tasks, pipeline } = step.step;
+  // Records are in the order in which the tasks last ran.
+  const label = body?.failedTask ?? (pipeline ? Object.keys(body?.tasks ?? {}).at(-1) : tasks[0]?.name);
+  const task = tasks.find(({ name }) => name === label);
+  return task === undefined ? null : { label: task.name, kind: task.kind };
+}
+
+/** The members of `output` beside `data`, `ref` and `http`. */
 export function envelopeExtras(situation: Situation): JsonMap {
-  const data = situation.body?.data;
   const error = situation.failure ?? situation.body?.error ?? null;
-  const kind = situation.step.step.pipeline ? null : situation.step.toolKind;
+  const task = lastTaskOf(situation);
+  const record = situation.body?.tasks?.[task?.label ?? ''];
   const extras: { [name: string]: Json } = {
     status: situation.outcome === 'ok' ? 'ok' : situation.outcome === 'failed' ? 'error' : 'skipped',
     error: errorOf(situation),
-    meta: { attempt: null, duration_ms: null, task: null },
+    meta: {
+      attempt: (isMap(record) ? record['attempts'] : null) ?? null,
+      duration_ms: (isMap(record) ? record['duration_ms'] : null) ?? null,
+      task: task?.label ?? null,
+    },
   };
-  if (kind === 'http' && isMap(data) && data['status_code'] !== undefined) {
-    extras['http'] = { status: data['status_code'] ?? null, headers: data['headers'] ?? {} };
-  }
-  if (situation.outcome !== 'failed' || error === null) return extras;
-  if (kind === 'postgres' && error.code !== null) extras['pg'] = { code: error.code, sqlstate: error.code };
+  // A failure of the step itself (its `set`) is none of its task.
+  if (situation.outcome !== 'failed' || situation.failure !== null || error === null) return extras;
+  if (task?.kind === 'postgres' && error.code !== null) extras['pg'] = { code: error.code, sqlstate: error.code };
   const details = isMap(error.details) ? error.details : {};
-  if (kind === 'python') extras['py'] = traceOf(error, details, 'PY_');
-  if (kind === 'javascript') extras['js'] = traceOf(error, details, 'JS_');
+  if (task?.kind === 'python') extras['py'] = traceOf(error, details, 'PY_');
+  if (task?.kind === 'javascript') extras['js'] = traceOf(error, details, 'JS_');
   return extras;
 }
 

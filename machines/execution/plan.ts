@@ -25,8 +25,8 @@ export interface StepPlan {
   readonly admit:
     | readonly { readonly when: Condition | null; readonly source: string; readonly allow: boolean }[]
     | null;
-  /** Null for literals and for steps without a loop. */
-  readonly loopIn: Template | null;
+  /** Null for steps without a loop. A text is a template of its own, because undefined is told from null there. */
+  readonly loopIn: { readonly text: Template } | { readonly tree: TreeTemplate } | null;
   readonly maxInFlight: TreeTemplate | null;
   /** What its commands may reference (language 8.3). */
   readonly references: References;
@@ -77,7 +77,7 @@ function compileStep(step: Step, entries: readonly JsonMap[]): StepPlan {
             source: String(rule.when),
             allow: rule.allow,
           })),
-    loopIn: typeof step.loop?.in === 'string' ? compileTemplate(step.loop.in) : null,
+    loopIn: loopInOf(step),
     maxInFlight: step.loop === null || step.loop.maxInFlight === null ? null : compileTree(step.loop.maxInFlight),
     references: referencesOf(step),
     keychain: entriesOf(referencesOf(step), entries),
@@ -85,6 +85,11 @@ function compileStep(step: Step, entries: readonly JsonMap[]): StepPlan {
     claimConfig: claimOf(step),
     toolKind: step.pipeline && configs.length > 1 ? 'pipeline' : (step.tasks[0]?.kind ?? 'noop'),
   };
+}
+
+function loopInOf({ loop }: Step): StepPlan['loopIn'] {
+  if (loop === null) return null;
+  return typeof loop.in === 'string' ? { text: compileTemplate(loop.in) } : { tree: compileTree(loop.in) };
 }
 
 function entriesOf(references: References, entries: readonly JsonMap[]): StepPlan['keychain'] {

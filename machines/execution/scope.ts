@@ -6,7 +6,7 @@ import type { Json, JsonMap } from '../json.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
 import { stepValue } from '../playbook/values.ts';
 import type { Body } from './materials.ts';
-import { envelopeExtras, errorOf, eventNames } from './outcome.ts';
+import { envelopeExtras, errorMap, errorOf, eventNames, lastTaskOf } from './outcome.ts';
 import type { Situation, Stage } from './stage.ts';
 
 const EMPTY: JsonMap = Object.freeze(Object.create(null));
@@ -174,7 +174,7 @@ class StepView extends Facade {
       case 'ref':
         return body?.reference?.ref ?? null;
       case 'error':
-        return body?.error ?? null;
+        return body?.error ? errorMap(body.error) : null;
       case 'results':
         return body?.tasks ?? null;
       case 'failed_task':
@@ -212,14 +212,56 @@ class Envelope extends Facade {
     if (key === 'data')
       return this.#situation.outcome === 'skipped' ? undefined : bodyValue(this.#stage, this.#situation.body);
     if (key === 'ref') return this.#situation.body?.reference?.ref ?? null;
+    if (key === 'http') return this.#http();
     return Object.hasOwn(this.#extras, key) ? this.#extras[String(key)] : undefined;
   }
 
   plain(): unknown {
     const data = this.member('data');
-    return { ...this.#extras, data: data instanceof Facade ? data.plain() : (data ?? null), ref: this.member('ref') };
+    const http = this.#http();
+    return {
+      ...this.#extras,
+      ...(http === undefined ? {} : { http: http.plain() }),
+      data: data instanceof Facade ? data.plain() : (data ?? null),
+      ref: this.member('ref'),
+    };
+  }
+
+  /** Undefined where the task was none of kind http, or had no answer. */
+  #http(): HttpAnswer | undefined {
+    const task = lastTaskOf(this.#situation);
+    if (task?.kind !== 'http') return undefined;
+    const { step, outcome, body } = this.#situation;
+    const value = bodyValue(this.#stage, body);
+    // A pipeline that succeeded has the data of each task under its label.
+    const data = step.step.pipeline && outcome === 'ok' && value instanceof Facade ? value.member(task.label) : value;
+    return data instanceof Facade && data.member('status_code') !== undefined ? new HttpAnswer(data) : undefined;
   }
 }
+
+/** `output.http`, read from the data of the task, which may be stored apart. */
+class HttpAnswer extends Facade {
+  readonly #data: Facade;
+
+  constructor(data: Facade) {
+    super();
+    this.#data = data;
+  }
+
+  member(key: string | number): unknown {
+    return key === 'status' || key === 'headers' ? this.#data.member(SOURCES[key]) : undefined;
+  }
+
+  plain(): unknown {
+    const headers = this.#data.member('headers');
+    return {
+      status: this.#data.member('status_code'),
+      headers: headers instanceof Facade ? headers.plain() : (headers ?? {}),
+    };
+  }
+}
+
+const SOURCES = { status: 'status_code', headers: 'headers' } as const;
 
 /** `event`, whose name also equals its older spellings. */
 class Occurrence extends Facade {

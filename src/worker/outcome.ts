@@ -32,7 +32,9 @@ const EXTRAS = ['http', 'pg', 'py', 'js'] as const;
 
 /** The failure in the fields of language 7.3; `status` repeats `status_code`. */
 export function errorOf(outcome: ToolFailure, source: string): JsonMap {
-  const { kind, code, message, retryable, status_code = null, details = null } = outcome.error;
+  const { kind, code, message, retryable, status_code = null } = outcome.error;
+  // Guards on the server see of a task only what it reports, so where the code failed travels with the error.
+  const details = outcome.error.details ?? outcome.py ?? outcome.js ?? null;
   return { kind, code, message, retryable, source, status_code, status: status_code, details };
 }
 

@@ -180,6 +180,8 @@ class Pipeline {
     const ended = { outcome, kind: task.kind, label: task.name, attempt, durationMs };
     record.attempts += 1;
     record.duration_ms = Math.round(record.duration_ms + durationMs);
+    // In the order in which the tasks last ran, as their data.
+    this.#records.delete(task.name);
     this.#records.set(task.name, record);
     this.#note(ended);
     this.#keepLog(outcome);

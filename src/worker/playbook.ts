@@ -52,6 +52,8 @@ interface Child {
 
 const TIMEOUT_SECONDS = 3600;
 const WAIT_MS = 20_000;
+/** How much longer than its time-out a wait may take to hear of a child that it does not know yet. */
+const GRACE_MS = 5_000;
 const PAUSE_MS = 500;
 
 /** A waiting single tool whose outcome the server can compute alone: nothing of it is a template of the worker's. */
@@ -93,19 +95,36 @@ function isWaiting(fields: JsonMap): boolean {
 }
 
 /**
- * Start and wait are one call, repeated: the server knows it by its key, and a key must always come with the same body,
- * so the wait is the same each time and a local deadline cuts the last one short.
+ * Start and wait are one call, repeated: the server knows it by its key, so the wait is the same each time and a local
+ * deadline cuts the last one short. The first answer is waited for a little longer, because it says which child it is.
  */
 async function awaitChild(client: ChildClient, call: ChildCall): Promise<ToolOutcome> {
   const timeoutSeconds = call.timeoutSeconds ?? TIMEOUT_SECONDS;
-  const late = new AbortController();
-  const clear = call.time.after(timeoutSeconds * 1000, () =>
-    late.abort(new DOMException('the wait is over', 'TimeoutError')),
-  );
+  const wait = new ChildWait(call, timeoutSeconds * 1000);
   try {
-    return await awaitUntil(client, call, timeoutSeconds, late.signal);
+    return await awaitUntil(client, call, timeoutSeconds, wait);
   } finally {
-    clear();
+    wait.clear();
+  }
+}
+
+/** The child being waited for, and for how long. */
+class ChildWait {
+  readonly signal: AbortSignal;
+  readonly waitMs: number;
+  child: Child | null = null;
+  isOver = false;
+  clear: () => void;
+  readonly #late = new AbortController();
+
+  constructor(call: ChildCall, timeoutMs: number) {
+    this.signal = AbortSignal.any([call.signal, this.#late.signal]);
+    this.waitMs = Math.min(WAIT_MS, Math.ceil(timeoutMs));
+    this.clear = call.time.after(timeoutMs, () => {
+      this.isOver = true;
+      if (this.child !== null) this.#late.abort();
+      else this.clear = call.time.after(GRACE_MS, () => this.#late.abort());
+    });
   }
 }
 
@@ -113,28 +132,29 @@ async function awaitUntil(
   client: ChildClient,
   call: ChildCall,
   timeoutSeconds: number,
-  deadline: AbortSignal,
+  wait: ChildWait,
 ): Promise<ToolOutcome> {
-  const signal = AbortSignal.any([call.signal, deadline]);
-  let child: Child | null = null;
+  const { signal } = wait;
   while (!signal.aborted) {
     try {
-      const answer = await client.execute(startRequestOf(call, WAIT_MS), { signal });
-      child = { executionId: answer.execution_id, path: answer.path };
+      const answer = await client.execute(startRequestOf(call, wait.waitMs), { signal });
+      const child = { executionId: answer.execution_id, path: answer.path };
+      wait.child = child;
       const status = answer.execution_status ?? 'running';
+      if (status === 'running' && wait.isOver) break;
       if (status === 'running') continue;
       const ended = await endedChild(client, call, child, { ...answer, execution_status: status });
       const failure = childFailure(ended);
       return failure === null ? { ok: true, data: childData(ended) } : failed(failure, null);
     } catch (error) {
       if (signal.aborted) break;
-      if (child === null || !isPassing(error)) return startFailure(error, call.fields);
+      if (wait.child === null || !isPassing(error)) return startFailure(error, call.fields);
       await call.time.pause(PAUSE_MS, signal).catch(() => {});
     }
   }
   call.signal.throwIfAborted();
-  if (child === null) return startFailure(deadline.reason, call.fields);
-  return failed(childTimeout(child, timeoutSeconds), null);
+  if (wait.child === null) return startFailure(signal.reason, call.fields);
+  return failed(childTimeout(wait.child, timeoutSeconds), null);
 }
 
 async function endedChild(

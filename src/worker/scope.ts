@@ -69,7 +69,8 @@ export class CommandScope implements Scope {
     if (written !== undefined) return written;
     const step = this.snapshot.step(name);
     if (step !== undefined) return step;
-    return ownMember(this.#command.context.workload, name) ?? this.#lowest(name);
+    const given = ownMember(this.#command.context.workload, name);
+    return given === undefined ? this.#lowest(name) : given;
   }
 
   // ---------------------------------------------------------------- how a pipeline changes the names

@@ -36,7 +36,8 @@ export class Snapshot {
 
   /** A variable or, below it, an input. */
   variable(name: string): unknown {
-    return this.written(name) ?? ownMember(this.context.workload, name);
+    const written = this.written(name);
+    return written === undefined ? ownMember(this.context.workload, name) : written;
   }
 
   /** A variable somebody wrote by `set`; undefined where nobody did. */
@@ -106,7 +107,7 @@ export class Snapshot {
     return {
       status: step.status,
       ref: step.ref,
-      error: isMap(error) ? error : null,
+      error: isMap(error) ? { ...error, status: error['status_code'] ?? null } : null,
       results: step.tasks ?? null,
       failed_task: step.failed_task ?? null,
       activation: step.activation,

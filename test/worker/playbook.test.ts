@@ -128,6 +128,22 @@ describe('a playbook task', () => {
     expect(report).toMatchObject({ error: { kind: 'timeout', code: 'CHILD_TIMEOUT' } });
   });
 
+  it('tells a wait that was too long from a start that failed, also when the first answer comes late', async () => {
+    const asked: StartRequest[] = [];
+    const { report } = await run([call({ wait: true, timeout: 0.03 })], [], {
+      execute: async (request) => {
+        asked.push(request);
+        // As a server does: it answers when the wait is over, not when the caller has lost patience.
+        await new Promise((resolve) => setTimeout(resolve, (request.wait_ms ?? 0) + 20));
+        return started({ execution_status: 'running' });
+      },
+    });
+    expect(report).toMatchObject({
+      error: { kind: 'timeout', code: 'CHILD_TIMEOUT', message: expect.stringContaining('(41031)') },
+    });
+    expect(asked.map((request) => request.wait_ms)).toEqual([30]);
+  });
+
   it('waits on while the server is away', async () => {
     const ended = started({ execution_status: 'completed', result: 1 });
     const answers = [started({ execution_status: 'running' }), new TransportError('gone'), ended];

@@ -50,6 +50,11 @@ describe('names in a worker, highest first', () => {
     const scope = scopeOf({ workload: { x: 'workload' }, ctx: { x: null } });
     expect(scope.lookup('x')).toBeNull();
     expect(seen(scope, 'ctx')).toEqual({ x: null });
+    expect(scope.snapshot.ctx.member('x')).toBeNull();
+  });
+
+  it('an input that is null hides what the command says of itself', () => {
+    expect(scopeOf({ workload: { path: null } }).lookup('path')).toBeNull();
   });
 
   it('the item of an iteration hides a variable of its name', () => {
@@ -86,5 +91,8 @@ describe('steps', () => {
     expect(data instanceof Facade && data.member('n')).toBe(1);
     expect(seen(scope, 'steps')).toMatchObject({ before: { status: 'completed', data: { n: 1 }, error: null } });
     expect(scope.snapshot.steps.member('after')).toBeUndefined();
+    const error = { kind: 'server_error', code: 'HTTP_503', message: 'busy', status_code: 503 };
+    const failed = scopeOf({ steps: { call: { ...step({}), status: 'failed', error } } });
+    expect(seen(failed, 'steps')).toMatchObject({ call: { error: { ...error, status: 503 } } });
   });
 });

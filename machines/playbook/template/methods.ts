@@ -20,7 +20,7 @@ import {
   swappedCase,
   titledLetters,
 } from './text.ts';
-import { elementsOf, isMap, keysOf, kindOf, member, truthy, wholeOf } from './values.ts';
+import { characters, elementsOf, isMap, keysOf, kindOf, member, truthy, wholeOf } from './values.ts';
 
 /** The method of that name on that value, or an error: unknown methods and mutating ones do not exist. */
 export function methodOf(subject: unknown, name: string): Operation {
@@ -77,10 +77,29 @@ function position(name: string, last: boolean, strict: boolean): readonly [strin
 function affix(name: string, matches: (self: string, part: string) => boolean): readonly [string, Operation] {
   return [
     name,
-    onText('affix', (_run, self, [parts]) =>
-      Array.isArray(parts) ? parts.some((part) => matches(self, text(part, name))) : matches(self, text(parts, name)),
-    ),
+    onText('affix start end', (_run, self, [parts, start, end]) => {
+      const piece = pieceOf(self, start, end, name);
+      if (piece === null) return false;
+      return Array.isArray(parts)
+        ? parts.some((part) => matches(piece, text(part, name)))
+        : matches(piece, text(parts, name));
+    }),
   ];
+}
+
+/** The text between two places, as Python's methods take them; null where it would begin behind its end. */
+function pieceOf(self: string, start: unknown, end: unknown, name: string): string | null {
+  if ((start === undefined || start === null) && (end === undefined || end === null)) return self;
+  const letters = characters(self);
+  const place = (given: unknown, otherwise: number): number => {
+    const index = count(given, otherwise, name);
+    return index < 0 ? Math.max(0, index + letters.length) : index;
+  };
+  const from = place(start, 0);
+  const to = Math.min(place(end, letters.length), letters.length);
+  if (from > to) return null;
+  const piece = letters.slice(from, to);
+  return typeof piece === 'string' ? piece : piece.join('');
 }
 
 function pattern(name: string, whole: RegExp): readonly [string, Operation] {
@@ -90,7 +109,13 @@ function pattern(name: string, whole: RegExp): readonly [string, Operation] {
 const TEXT_METHODS: Operations = new Map<string, Operation>([
   ['capitalize', onText('', (_run, self) => capitalized(self))],
   padding('center', 'both'),
-  ['count', onText('sub', (run, self, [sub]) => occurrences(run, self, text(sub, 'count')))],
+  [
+    'count',
+    onText('sub start end', (run, self, [sub, start, end]) => {
+      const piece = pieceOf(self, start, end, 'count');
+      return piece === null ? 0 : occurrences(run, piece, text(sub, 'count'));
+    }),
+  ],
   affix('endswith', (self, part) => self.endsWith(part)),
   position('find', false, false),
   ['format', variadic((run, subject, args, named) => formatBraces(run, text(subject, 'format'), args, named))],

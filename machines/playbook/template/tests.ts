@@ -33,7 +33,8 @@ export const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ['undefined', { arguments: 0, holds: (_run, subject) => subject === undefined }],
   ['divisibleby', against((_run, subject, other) => isDivisible(plain(subject), plain(other)))],
   ['even', of((value) => isDivisible(value, 2))],
-  ['odd', of((value) => !isDivisible(value, 2))],
+  // Not what is not even: a number with a fraction is neither.
+  ['odd', of((value) => isDivisible(numeric(value) - 1, 2))],
   ['eq', equals],
   ['equalto', equals],
   ['==', equals],
@@ -67,8 +68,14 @@ export const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
 ]);
 
 function isDivisible(value: unknown, by: unknown): boolean {
-  if (typeof value !== 'number' || typeof by !== 'number') return fault(`a ${kindOf(value)} cannot be divided`);
-  return by === 0 ? fault('division by zero') : value % by === 0;
+  const divisor = numeric(by);
+  return divisor === 0 ? fault('division by zero') : numeric(value) % divisor === 0;
+}
+
+/** True is 1, as in Python. */
+function numeric(value: unknown): number {
+  if (typeof value === 'boolean') return Number(value);
+  return typeof value === 'number' ? value : fault(`a ${kindOf(value)} cannot be divided`);
 }
 
 /** Python's `islower` and `isupper`: all letters are in that case and there is at least one. */

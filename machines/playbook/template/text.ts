@@ -105,8 +105,8 @@ export function splitText(run: Run, text: string, separator: unknown, most: numb
       parts.push(rest.slice(0, gap.index));
       rest = rest.slice(gap.index + gap[0].length);
     }
-    rest = rest.trimEnd();
-    return counted(run, rest === '' ? parts : [...parts, rest]);
+    // What is left over keeps its end.
+    return counted(run, rest.trim() === '' ? parts : [...parts, rest]);
   }
   if (separator === '') fault('the separator is empty');
   search(run, text, separator);
@@ -125,7 +125,7 @@ export function splitFromRight(run: Run, text: string, separator: unknown, most:
   if (most < 0) return splitText(run, text, separator, most);
   const all = splitText(run, text, separator, -1);
   const extra = all.length - most - 1;
-  if (extra <= 0) return all;
+  if (extra < 0 || (extra === 0 && typeof separator === 'string')) return all;
   if (typeof separator === 'string') return [all.slice(0, extra + 1).join(separator), ...all.slice(extra + 1)];
   let head = text.trimEnd();
   for (const part of all.slice(extra + 1).reverse()) head = head.slice(0, head.length - part.length).trimEnd();

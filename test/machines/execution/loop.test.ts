@@ -45,6 +45,19 @@ describe('a collection', () => {
     expect(collectionOf(value)).toEqual(items);
   });
 
+  test('that is written as a list or a map is rendered throughout', () => {
+    const items = (story: Story) => story.events('step.enter')[0]?.context['collection'];
+    const list = loop(['{{ workload.a }}', 'x{{ 1 + 1 }}', { deep: ['{{ workload.a }}'] }]).start({ a: 7 });
+    expect(items(list)).toEqual([7, 'x2', { deep: [7] }]);
+    const map = loop({ z: '{{ workload.a }}', '{{ workload.b }}': 1 }).start({ a: 7, b: 'key' });
+    expect(items(map)).toEqual([
+      { key: 'z', value: 7 },
+      { key: 'key', value: 1 },
+    ]);
+    const broken = loop(['{{ 1 + none }}']).start();
+    expect(broken.end.context['error_detail']).toMatchObject({ errors: [{ kind: 'transform' }] });
+  });
+
   test.each([
     ['{{ workload.none }}', {}, 'undefined'],
     ['{{ workload.none }}', { none: null }, 'null'],
