@@ -36,14 +36,13 @@ export interface RenderedEntry {
   readonly ttlSeconds: number | null;
 }
 
-/** Everything of these is text; `data` and the map of a `static` entry keep the types of their values (language 8.5). */
+/** Everything of these and of `headers` is text; `data` and the map of a `static` entry keep the types of their values (language 8.5). */
 const TEXT_FIELDS: ReadonlySet<string> = new Set([
   'kind',
   'provider',
   'auth',
   'endpoint',
   'method',
-  'headers',
   'token',
   'credential',
   'token_field',
@@ -54,7 +53,11 @@ const TEXT_FIELDS: ReadonlySet<string> = new Set([
 export function renderEntry(definition: JsonMap, scope: Scope, limits: Limits): RenderedEntry {
   const { name: _name, scope: _scope, ...fields } = definition;
   const mapIsText = definition['kind'] === 'secret_manager';
-  const tree = compileTree(fields, ([field = '']) => TEXT_FIELDS.has(field) || (field === 'map' && mapIsText));
+  const tree = compileTree(fields, ([field = '']) => {
+    // A header that is null is not sent.
+    if (field === 'headers') return 'optional text';
+    return TEXT_FIELDS.has(field) || (field === 'map' && mapIsText) ? 'text' : 'value';
+  });
   const rendered = renderTree(tree, scope, limits);
   return entryOf(isMap(rendered) ? rendered : {});
 }

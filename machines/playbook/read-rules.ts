@@ -19,6 +19,9 @@ const ACTIONS = ['continue', 'retry', 'jump', 'break', 'fail'] as const;
 const BACKOFFS = new Set(['none', 'fixed', 'constant', 'linear', 'exponential']);
 const PREVIOUS = new Set(['previous', 'prev', '_previous', '@previous']);
 
+/** What a retry waits at most where its rule does not say (language 7.7). */
+export const MAX_DELAY_SECONDS = 3600;
+
 /** The policy of a task; `labels` are those of its pipeline. */
 export function readPolicy(report: Report, subject: Subject, place: Place, labels: ReadonlySet<string>): Policy {
   if (place.node.json === null) return { rules: [], onUnmatched: null };
@@ -153,6 +156,7 @@ function readRetry(
     if (!containsTemplate(value) && !fits(value)) report.error('rule_retry', subject, place, `rule ${index}: ${text}`);
     return value;
   };
+  warnCutDelay(report, subject, member(then, 'delay'), then.node.json['max_delay'] ?? null);
   return {
     attempts: option('attempts', isCount, "'attempts' must be an integer of at least 1"),
     delay: option('delay', isDelay, "'delay' must be a number of at least 0"),
@@ -183,6 +187,7 @@ export function readLegacyRetry(report: Report, subject: Subject, place: Place, 
     return null;
   };
   const multiplier = number(['backoff_multiplier'], isDelay, 'a number of at least 0');
+  warnCutDelay(report, subject, member(place, 'delay') ?? member(place, 'initial_delay'), null);
   return {
     index,
     when: "{{ output.status == 'error' }}",
@@ -195,6 +200,15 @@ export function readLegacyRetry(report: Report, subject: Subject, place: Place, 
     maxDelay: null,
     multiplier: literalNumber(multiplier) ?? 1,
   };
+}
+
+/** A literal delay that no try will wait for in full (language 7.7). */
+function warnCutDelay(report: Report, subject: Subject, place: Place | null, max: Json): void {
+  const delay = place === null ? null : literalNumber(place.node.json);
+  const most = max === null ? MAX_DELAY_SECONDS : literalNumber(max);
+  if (place === null || delay === null || most === null || delay <= most) return;
+  const limit = max === null ? `${most} s, the default of 'max_delay'` : `'max_delay', ${most} s`;
+  report.warn('rule_retry', subject, place, `'delay' of ${delay} s is cut to ${limit}`);
 }
 
 function isCount(value: Json): boolean {

@@ -55,7 +55,8 @@ export type WarningCode =
   | 'inline_secret'
   | 'shadowed_name'
   | 'mixed_condition'
-  | 'keychain_entry';
+  | 'keychain_entry'
+  | 'rule_retry';
 
 /** Whose fault it is: the subject of the message and the `step` and `task` of the diagnostic. */
 export interface Subject {

@@ -1,7 +1,7 @@
 /**
- * JSON text to values without silent damage: whole numbers a double would print with other digits become their decimal text (as they do
- * from PostgreSQL and Python), numbers beyond a double's range become null. The slow path runs only when the text
- * holds a candidate.
+ * JSON text to values without silent damage: whole numbers outside ±(2^53−1) become their decimal text (language 1.2, as
+ * they do from Python), numbers beyond a double's range become null. The slow path runs only when the text holds a
+ * candidate.
  */
 import type { Json } from '../../machines/json.ts';
 
@@ -17,5 +17,5 @@ function keepExact(_key: string, value: unknown, context?: { source?: string }):
   if (!Number.isFinite(value)) return null;
   const source = context?.source;
   if (Number.isSafeInteger(value) || source === undefined || !/^-?\d+$/.test(source)) return value;
-  return String(value) === source ? value : source;
+  return source;
 }

@@ -58,6 +58,10 @@ export class Rendering implements Renders {
     return this.whole(() => this.#templates.text(source, this.#scope));
   }
 
+  optionalText(source: Json): Promise<Json> {
+    return this.whole(() => this.#templates.optionalText(source, this.#scope));
+  }
+
   condition(when: string | boolean): Promise<boolean> {
     return this.whole(() => this.#templates.condition(when, this.#scope));
   }

@@ -3,6 +3,7 @@
  * how long a retry waits.
  */
 import type { Rule, Task } from '../../machines/playbook/document.ts';
+import { MAX_DELAY_SECONDS } from '../../machines/playbook/read-rules.ts';
 
 /** What follows a try. `rule` is null where no rule matched. */
 export interface Ruling {
@@ -50,7 +51,6 @@ export type Backoff = 'none' | 'fixed' | 'linear' | 'exponential';
 
 const ATTEMPTS = 3;
 const DELAY_SECONDS = 1;
-const MAX_DELAY_SECONDS = 3600;
 
 /** The rendered numbers of a retry rule; null means: not given. Throws a sentence for what is no number. */
 export function retryPlan(given: {

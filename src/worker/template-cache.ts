@@ -18,6 +18,7 @@ export class CachingTemplates implements Templates {
   readonly #limits: Limits;
   readonly #values = new Bounded<TreeTemplate>();
   readonly #texts = new Bounded<TreeTemplate>();
+  readonly #optionalTexts = new Bounded<TreeTemplate>();
   readonly #conditions = new Bounded<Condition>();
 
   constructor(limits: Limits) {
@@ -32,7 +33,13 @@ export class CachingTemplates implements Templates {
 
   text(source: Json, scope: Scope): Json {
     if (source === null || typeof source === 'number' || typeof source === 'boolean') return source;
-    const tree = this.#texts.get(keyOf(source), () => compileTree(source, () => true));
+    const tree = this.#texts.get(keyOf(source), () => compileTree(source, () => 'text'));
+    return renderTree(tree, scope, this.#limits);
+  }
+
+  optionalText(source: Json, scope: Scope): Json {
+    if (source === null || typeof source === 'number' || typeof source === 'boolean') return source;
+    const tree = this.#optionalTexts.get(keyOf(source), () => compileTree(source, () => 'optional text'));
     return renderTree(tree, scope, this.#limits);
   }
 

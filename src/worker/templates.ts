@@ -7,6 +7,8 @@ export interface Templates {
   value(source: Json, scope: Scope): Json;
   /** Text fields: every string at or below the value renders to a string. */
   text(source: Json, scope: Scope): Json;
+  /** Like text, but an expression that yields null gives null: what it stands for is left out. */
+  optionalText(source: Json, scope: Scope): Json;
   /** A condition with or without braces (language 8.8). */
   condition(source: string | boolean, scope: Scope): boolean;
 }

@@ -81,8 +81,7 @@ export async function renderTask(task: Task, deps: TryDeps): Promise<RenderedTas
     scope.showInput(input);
     const fields: [string, Json][] = [];
     for (const [name, source] of Object.entries(task.fields)) {
-      const text = isTextField(task.kind, [name]);
-      fields.push([name, text ? await rendering.text(source) : await rendering.value(source)]);
+      fields.push([name, await renderField(rendering, task.kind, name, source)]);
     }
     const { auth: authField = null, ...own } = Object.fromEntries(fields);
     const timeoutSeconds = secondsOf(await rendering.value(task.timeout));
@@ -100,6 +99,12 @@ export async function renderTask(task: Task, deps: TryDeps): Promise<RenderedTas
   } finally {
     scope.showInput(null);
   }
+}
+
+/** A header that is null is not sent; every other text field has a text. */
+function renderField(rendering: Rendering, kind: string, name: string, source: Json): Promise<Json> {
+  if (!isTextField(kind, [name])) return rendering.value(source);
+  return name === 'headers' ? rendering.optionalText(source) : rendering.text(source);
 }
 
 /** Reads the entries this task mentions and hides what they hold; a command that mentions none pays nothing. */

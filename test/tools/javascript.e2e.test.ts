@@ -27,6 +27,11 @@ describe('the value of javascript code', () => {
       {},
       { b: '10', n: null, s: [1], m: { a: 1 }, d: '1970-01-01T00:00:00.000Z' },
     ],
+    [
+      'return [2 ** 53, -(2 ** 60), 2 ** 53 - 1, 1e21, 0.5, { id: 12345678901234567890 }]',
+      {},
+      ['9007199254740992', '-1152921504606846976', 2 ** 53 - 1, 1e21, 0.5, { id: '12345678901234567168' }],
+    ],
     ['return [args["a b"], input_data.class, typeof a_b]', { 'a b': 1, class: 2 }, [1, 2, 'undefined']],
     ['return [args, input_data]', { args: 1, input_data: 2 }, [1, 2]],
     ['return [Object, name]', { Object: 1, name: 2 }, [1, 2]],

@@ -33,12 +33,18 @@ describe('checkResult', () => {
 });
 
 describe('parseJson', () => {
-  it('keeps whole numbers a double cannot hold as text', () => {
+  it('keeps whole numbers outside of what is safe as text', () => {
     expect(parseJson('[9007199254740993, 12345678901234567890, 9007199254740992, -9007199254740993]')).toEqual([
       '9007199254740993',
       '12345678901234567890',
-      2 ** 53,
+      '9007199254740992',
       '-9007199254740993',
+    ]);
+    expect(parseJson('[9007199254740991, -9007199254740991, 1e300, 0.1234567890123456]')).toEqual([
+      2 ** 53 - 1,
+      1 - 2 ** 53,
+      1e300,
+      0.1234567890123456,
     ]);
   });
   it('reads a number beyond the range of doubles as null', () => expect(parseJson('[1e400, 1]')).toEqual([null, 1]));

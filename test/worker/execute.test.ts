@@ -48,6 +48,12 @@ describe('a single tool', () => {
     });
   });
 
+  it('tells with the error where its code failed', async () => {
+    const py = { exception: 'KeyError', traceback: 'line 3' };
+    const { tool } = scripted('python', [{ ...bad('schema'), py }]);
+    expect(await run({ tool: { kind: 'python', code: 'x' } }, [tool])).toMatchObject({ error: { details: py } });
+  });
+
   it.each([
     [
       'throws',
@@ -103,6 +109,20 @@ describe('fields', () => {
       input: { id: 5 },
       timeoutMs: 5000,
     });
+  });
+
+  it('that are headers are left out where an expression yields null', async () => {
+    const { tool, calls } = scripted('http', [ok(null)]);
+    const headers = {
+      a: '{{ none }}',
+      b: '{{ workload.missing }}',
+      c: 'x{{ none }}',
+      d: '{{ true }}',
+      e: null,
+      f: true,
+    };
+    await run({ tool: { kind: 'http', url: 'http://x/', headers } }, [tool]);
+    expect(calls[0]?.fields['headers']).toEqual({ a: null, b: null, c: 'x', d: 'True', e: null, f: true });
   });
 
   it('of python get the names of the iteration where no input has them', async () => {
@@ -202,6 +222,19 @@ describe('a pipeline', () => {
     });
     expect(report).toMatchObject({ outcome: 'ok', data: { opening: { first: 1 } } });
     expect(report.data).not.toHaveProperty('never');
+  });
+
+  it('tells of its tasks in the order in which they last ran', async () => {
+    const twice = policy(rule('{{ ctx.again is undefined }}', { do: 'jump', to: 'a', set: { 'ctx.again': true } }));
+    const ends = policy(rule('{{ ctx.again is defined }}', { do: 'break' }));
+    const report = await run({
+      tool: [
+        { name: 'a', kind: 'noop', ...ends },
+        { name: 'b', kind: 'noop', ...twice },
+      ],
+    });
+    expect(Object.keys(report.tasks ?? {})).toEqual(['b', 'a']);
+    expect(report.tasks).toMatchObject({ a: { attempts: 2 }, b: { attempts: 1 } });
   });
 
   it('counts up by jumping back, with a fresh count of tries per visit', async () => {

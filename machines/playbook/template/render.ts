@@ -27,13 +27,23 @@ export function evaluateNative(template: Template, scope: Scope, limits: Limits 
 }
 
 /** The text of a text field (language 8.5). Throws TemplateError. */
-export function renderText(template: Template, scope: Scope, limits: Limits = DEFAULT_LIMITS): string {
+export function renderText(template: Template, scope: Scope, limits?: Limits): string {
+  return textOf(template, scope, limits, false) ?? '';
+}
+
+/** Like renderText, but null where a single expression yields null or undefined. */
+export function renderTextOrNull(template: Template, scope: Scope, limits?: Limits): string | null {
+  return textOf(template, scope, limits, true);
+}
+
+function textOf(template: Template, scope: Scope, limits = DEFAULT_LIMITS, keepsNull: boolean): string | null {
   const compiled = internals(template);
   if (compiled.form === 'plain') return compiled.source;
   const { evaluate, margins } = compiled.parts;
   return render(compiled, scope, limits, (run) => {
     const value = evaluate(run);
     if (compiled.form === 'text') return print(run, value);
+    if (keepsNull && (value === null || value === undefined)) return null;
     run.write(margins[0] + print(run, value) + margins[1]);
     return run.finish();
   });

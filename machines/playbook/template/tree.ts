@@ -6,7 +6,7 @@ import type { Json } from '../../json.ts';
 import { compileTemplate, type Template } from './compiled.ts';
 import { TemplateError, TemplateSyntaxError } from './errors.ts';
 import type { Scope } from './facade.ts';
-import { renderText, renderValue } from './render.ts';
+import { renderText, renderTextOrNull, renderValue } from './render.ts';
 import type { Limits } from './run.ts';
 
 export interface TreeTemplate {
@@ -29,12 +29,18 @@ class CompiledTree implements TreeTemplate {
   }
 }
 
+/** `optional text`: text, but null where a single expression yields null, because that removes the entry (language 8.5). */
+export type LeafType = 'value' | 'text' | 'optional text';
+
 /**
- * Compiles every string in a value. `textField` says which string leaves are text fields of language 8.5; list indexes
- * are written in its path as text. A TemplateSyntaxError carries the path in `at`.
+ * Compiles every string in a value. `leafType` says what string leaves yield (language 8.5); list indexes are written in
+ * its path as text. A TemplateSyntaxError carries the path in `at`.
  */
-export function compileTree(value: Json, textField: (path: readonly string[]) => boolean = () => false): TreeTemplate {
-  const compiler = new TreeCompiler(textField);
+export function compileTree(
+  value: Json,
+  leafType: (path: readonly string[]) => LeafType = () => 'value',
+): TreeTemplate {
+  const compiler = new TreeCompiler(leafType);
   const render = compiler.compile(value, []);
   return new CompiledTree(compiler.templates, render ?? (() => value));
 }
@@ -47,10 +53,10 @@ export function renderTree(tree: TreeTemplate, scope: Scope, limits?: Limits): J
 
 class TreeCompiler {
   readonly templates: Template[] = [];
-  readonly #textField: (path: readonly string[]) => boolean;
+  readonly #leafType: (path: readonly string[]) => LeafType;
 
-  constructor(textField: (path: readonly string[]) => boolean) {
-    this.#textField = textField;
+  constructor(leafType: (path: readonly string[]) => LeafType) {
+    this.#leafType = leafType;
   }
 
   /** Null when there is nothing to render. */
@@ -63,7 +69,9 @@ class TreeCompiler {
   #string(source: string, path: Path): Render | null {
     const template = this.#template(source, path);
     if (template === null) return null;
-    if (this.#textField(path.map(String))) return (scope, limits) => renderText(template, scope, limits);
+    const type = this.#leafType(path.map(String));
+    if (type === 'text') return (scope, limits) => renderText(template, scope, limits);
+    if (type === 'optional text') return (scope, limits) => renderTextOrNull(template, scope, limits);
     // A rendered value is JSON by contract of renderValue.
     return (scope, limits) => renderValue(template, scope, limits) as Json;
   }

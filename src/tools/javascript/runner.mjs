@@ -97,6 +97,9 @@ async function load(module) {
 function plain(value) {
   const text = stringify(value, (_key, member) => {
     if (typeof member === 'bigint') return String(member);
+    // Whole numbers that JSON would write with all their digits, but that no reader can be sure of (language 1.2).
+    if (Number.isInteger(member) && !Number.isSafeInteger(member) && Math.abs(member) < 1e21)
+      return `${BigInt(member)}`;
     if (member instanceof Set) return [...member];
     if (member instanceof Map) return Object.fromEntries(member);
     return member;

@@ -246,6 +246,22 @@ describe('warnings', () => {
     }
   });
 
+  it('rule_retry: a delay that is cut', () => {
+    const rule = (text: string) =>
+      tool(`{ kind: noop, spec: { policy: { rules: [{ then: { do: retry, ${text} } }] } } }`);
+    warns(rule('delay: «7200'), 'rule_retry', /'delay' of 7200 s is cut to 3600 s, the default of 'max_delay'/);
+    warns(rule('delay: «"90", max_delay: 60'), 'rule_retry', /is cut to 'max_delay', 60 s/);
+    for (const text of [
+      'delay: 3600',
+      'delay: 7200, max_delay: 86400',
+      'delay: 7200, max_delay: "{{ m }}"',
+      'delay: "{{ d }}"',
+    ]) {
+      expect(codes(rule(text))).toEqual([]);
+    }
+    warns(tool('{ kind: noop, retry: { max_attempts: 2, initial_delay: «4000 } }'), 'rule_retry', /cut to 3600 s/);
+  });
+
   it('keychain_entry: kinds this build cannot resolve', () => {
     const source = workflow(`  - step: a\n${NOOP}`, 'keychain: [{ name: k, kind: «google_oauth }]\n');
     warns(source, 'keychain_entry', /fails on use/);

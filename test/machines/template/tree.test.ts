@@ -28,10 +28,28 @@ describe('a tree', () => {
     const paths: string[][] = [];
     const tree = compileTree({ url: '{{ n }}', headers: [{ x: '{{ n }}' }], json: '{{ n }}' }, (path) => {
       paths.push([...path]);
-      return path[0] === 'url' || path[0] === 'headers';
+      return path[0] === 'url' || path[0] === 'headers' ? 'text' : 'value';
     });
     expect(renderTree(tree, scope)).toEqual({ url: '7', headers: [{ x: '7' }], json: 7 });
     expect(paths).toEqual([['url'], ['headers', '0', 'x'], ['json']]);
+  });
+
+  it('leaves null where a text may be left out', () => {
+    const headers = {
+      a: '{{ nul }}',
+      b: '{{ missing }}',
+      c: 'x{{ nul }}',
+      d: ' {{ n }} ',
+      e: '{% if nul %}x{% endif %}',
+    };
+    const tree = compileTree(headers, () => 'optional text');
+    expect(renderTree(tree, scope)).toEqual({ a: null, b: null, c: 'x', d: ' 7 ', e: '' });
+    expect(
+      renderTree(
+        compileTree(headers, () => 'text'),
+        scope,
+      ),
+    ).toMatchObject({ a: '', b: '' });
   });
 
   it('is returned as it is when it holds no template', () => {
@@ -52,7 +70,7 @@ describe('a tree', () => {
     expect(renderTree(compileTree('{{ rows }}'), scope)).toEqual([1, 2]);
     expect(
       renderTree(
-        compileTree('{{ rows }}', () => true),
+        compileTree('{{ rows }}', () => 'text'),
         scope,
       ),
     ).toBe('[1,2]');
