@@ -480,8 +480,9 @@ export class Flusher {
       hints.delete(taken);
       const actor = actors.get(hint.executionId) ?? loaded.get(hint.executionId);
       const row = actor?.commands.get(hint.commandId);
-      // Another process issued it, or took it from a worker that this one believes to have it.
-      const isBehind = row === undefined || (hint.retry === true && row.parkedOn === null);
+      // Another process issued it, granted it anew, or took it from a worker that this one believes to have it.
+      const isBehind =
+        row === undefined || hint.attempt > row.attempt || (hint.retry === true && row.parkedOn === null);
       if (actor === undefined || isBehind || (row.parkedOn !== null && retryWaitOf(row) === null)) {
         claimant.room += 1;
         if (isBehind) this.#lookAgain(hint);
@@ -542,7 +543,9 @@ export class Flusher {
       (row) => {
         if (row === null || row.completedAt !== null || (row.parkedOn !== null && retryWaitOf(row) === null)) return;
         supervisor.evict(hint.executionId);
-        const { retry: _, ...again } = hint;
+        // As the row has it: what a message says of attempts is nobody's word.
+        const { retry: _, ...known } = hint;
+        const again = { ...known, attempt: row.attempt };
         board.post(again);
         this.#serveWaiters([again]);
       },

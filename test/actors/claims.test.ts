@@ -238,6 +238,25 @@ describe('claiming many', () => {
     checkStore(world.store);
   });
 
+  test('is told again of what another server granted anew, by a server that remembers the holder before', async () => {
+    const world = new World({ one: [step('a')] });
+    const other = world.another();
+    const { executionId } = await world.start('one');
+    // This server knows the grant to alice, and keeps the execution.
+    expect(await world.claim('alice')).toHaveLength(1);
+    const { registeredAt = '' } = world.workers.get('alice') ?? {};
+    world.register('alice', { status: 'offline' });
+    const { commandId } = world.command(executionId, 'a@1');
+    // Bob never hears of it.
+    await other.commands.claim(commandId, 'bob', null);
+    await world.exchangeWith('bob', [], {});
+    world.clock.advance(10_500);
+    world.register('alice', { registeredAt });
+    const { commands } = await world.exchangeWith('bob', [], { waitMs: 4_000 });
+    expect(commands[0]?.row).toMatchObject({ commandId, attempt: 2, workerId: 'bob' });
+    checkStore(world.store);
+  });
+
   test('that meets a database that is away gives what is there when it is back', async () => {
     const world = new World({ ten: loop(4) });
     await world.start('ten');
