@@ -32,7 +32,9 @@ export function childrenEnd({ database, plan, now }: Witness, demand: (holds: bo
     atEnd(isFinal) {
       if (!isFinal) healedAt = now();
       const { reconcileSeconds, leaseSeconds } = plan.pace;
-      const afterFault = (2 * reconcileSeconds + leaseSeconds + GRACE_SECONDS) * 1_000;
+      // The end of a run bears the time of the server that wrote it; it counts as over when that time has come.
+      const skewMs = Math.max(0, ...plan.servers.map((each) => each.skewMs));
+      const afterFault = (2 * reconcileSeconds + leaseSeconds + GRACE_SECONDS) * 1_000 + skewMs;
       const soon = SOON_MS + SOON_TURNS * plan.pace.latencyMs;
       for (const [child, since] of isFinal ? givenUp : []) {
         const end = ended.get(child);

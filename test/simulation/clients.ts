@@ -142,7 +142,7 @@ export class Clients {
       case 'keep':
         return this.#keep(executionId, deed.scope, deed.ttl);
       case 'look':
-        return this.#look(executionId, deed.renew);
+        return this.#look(executionId, deed.renew, deed.readers);
     }
   }
 
@@ -201,8 +201,8 @@ export class Clients {
     ledger.kept.set(address.name, { cacheKey, scope, secret, executionId, rootExecutionId, catalogId, isSure });
   }
 
-  /** Reads every entry as this execution, whoever's it is. */
-  async #look(executionId: number, isRenewing: boolean): Promise<void> {
+  /** Reads every entry as this execution, whoever's it is; so many readers at the same instant. */
+  async #look(executionId: number, isRenewing: boolean, readers: number): Promise<void> {
     const { ledger, database } = this.#parts;
     const row = database.store.executions().find((each) => each.executionId === executionId);
     if (row === undefined) return;
@@ -212,14 +212,17 @@ export class Clients {
       if (!kept.isSure || scope === null) continue;
       const address = { catalogId, name, scope, executionId };
       const cacheKey = cacheKeyOf({ ...address, rootExecutionId: row.rootExecutionId });
-      const reading = await this.#insist('read', (server) => {
-        ledger.asked.set(cacheKey, (ledger.asked.get(cacheKey) ?? 0) + 1);
-        return server.keychain.read({ ...address, claimRenewal: isRenewing, workerId: null });
-      });
-      if (reading === null) continue;
-      const data = reading.status === 'success' ? reading.data : null;
-      const { status } = reading;
-      ledger.reads.push({ name, cacheKey, status, data, executionId, rootExecutionId, catalogId });
+      const read = async () => {
+        const reading = await this.#insist('read', (server) => {
+          ledger.asked.set(cacheKey, (ledger.asked.get(cacheKey) ?? 0) + 1);
+          return server.keychain.read({ ...address, claimRenewal: isRenewing, workerId: null });
+        });
+        if (reading === null) return;
+        const { status } = reading;
+        const { data, accessCount } = status === 'success' ? reading : { data: null, accessCount: null };
+        ledger.reads.push({ name, cacheKey, status, data, accessCount, executionId, rootExecutionId, catalogId });
+      };
+      await Promise.all(Array.from({ length: readers }, read));
     }
   }
 

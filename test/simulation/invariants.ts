@@ -241,8 +241,13 @@ function projected({ database }: Witness, demand: Demand): Made {
 function replays({ database }: Witness, demand: Demand): Made {
   return {
     onCommit({ heads }) {
-      for (const { executionId, snapshot } of heads) {
+      for (const { executionId, snapshot, handledThrough } of heads) {
         if (snapshot === null) continue;
+        // What comes back from it looks for waiting events behind it only.
+        demand(
+          snapshot.throughEventId <= handledThrough,
+          `a snapshot of ${executionId} goes to ${snapshot.throughEventId}, its turns to ${handledThrough}`,
+        );
         const log = database.store.log(executionId).filter((event) => event.eventId <= snapshot.throughEventId);
         const folded = canonicalJson(JSON.parse(JSON.stringify(runOf(replayExecution(log)))));
         const stored = canonicalJson(JSON.parse(JSON.stringify(snapshot.context['run'] ?? null)));
@@ -572,12 +577,14 @@ function oneSweeper({ database }: Witness, demand: Demand): Made {
 }
 
 function onlyOrphans(world: Witness, demand: Demand): Made {
+  /** When each began, by the clock on the wall: the one of the server that began it may have been wrong. */
+  const began = new Map<number, number>();
   return {
-    onCommit({ events }, before) {
+    onCommit({ events, started }) {
+      for (const { executionId } of started) began.set(executionId, world.now());
       for (const event of events) {
         if (event.type !== 'execution.cancelled' || event.context['cancelled_by'] !== 'auto_resume') continue;
-        const row = before.executions.get(event.executionId);
-        const startedAt = Date.parse(row?.startTime ?? '');
+        const startedAt = began.get(event.executionId) ?? 0;
         // A server that has lived through all of it and could say so all the time.
         const other = world.servers().find((each) => each.isWell && each.sinceMs < startedAt - 1_000);
         demand(
@@ -707,12 +714,18 @@ function keychainReads({ database, ledger }: Witness, demand: Demand): Made {
   return {
     async atEnd() {
       for (const [cacheKey, attempts] of ledger.asked) {
+        const stored = database.keychain.events.filter(
+          (event) => event.cacheKey === cacheKey && event.type === 'entry.stored',
+        ).length;
+        // Only entries that were stored once have all of their reads.
+        if (stored !== 1) continue;
+        const counts = ledger.reads
+          .filter((read) => read.cacheKey === cacheKey && read.status === 'success')
+          .map((read) => read.accessCount);
+        const answered = counts.length;
+        demand(new Set(counts).size === answered, `reads of ${cacheKey} were told the counts ${counts}`);
         const entry = await database.keychain.find(cacheKey);
         if (entry === null) continue;
-        const removed = database.keychain.events.filter((event) => event.cacheKey === cacheKey).length;
-        const answered = ledger.reads.filter((read) => read.cacheKey === cacheKey && read.status === 'success').length;
-        // Only entries that were stored once have all of their reads.
-        if (removed !== 1) continue;
         demand(entry.accessCount >= answered, `${cacheKey} counts ${entry.accessCount} of ${answered} reads`);
         demand(
           entry.accessCount <= attempts,

@@ -35,6 +35,8 @@ export class Ledger {
     readonly cacheKey: string;
     readonly status: string;
     readonly data: unknown;
+    /** The number that this read was told to be. */
+    readonly accessCount: number | null;
     /** Who asked. */
     readonly executionId: number;
     readonly rootExecutionId: number;

@@ -17,8 +17,8 @@ export interface Mutant extends Patch {
 
 /** Pages, caches and cadences of a few. */
 export const TINY: readonly Patch[] = [
-  { file: 'actors/project.ts', find: 'const SNAPSHOT_EVERY = 64;', replace: 'const SNAPSHOT_EVERY = 3;' },
-  { file: 'actors/flush.ts', find: 'actor.turnsSinceSnapshot >= 64', replace: 'actor.turnsSinceSnapshot >= 3' },
+  { file: 'actors/project.ts', find: 'const SNAPSHOT_EVERY = 64;', replace: 'const SNAPSHOT_EVERY = 2;' },
+  { file: 'actors/flush.ts', find: 'actor.turnsSinceSnapshot >= 64', replace: 'actor.turnsSinceSnapshot >= 2' },
   { file: 'actors/execution-actor.ts', find: 'const TRACES_MAX = 256;', replace: 'const TRACES_MAX = 3;' },
   { file: 'actors/reaper.ts', find: 'const PAGE = 100;', replace: 'const PAGE = 2;' },
   { file: 'actors/recovery.ts', find: 'const PAGE = 1000;', replace: 'const PAGE = 2;' },

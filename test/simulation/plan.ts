@@ -8,7 +8,7 @@ import type { EngineSettings } from '../../actors/engine.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { Chance } from '../support/arbitraries.ts';
 import { SETTINGS } from '../support/world.ts';
-import { drawPlaybooks, failingWaits } from './playbooks.ts';
+import { crowdedLoop, drawPlaybooks, failingWaits } from './playbooks.ts';
 
 /** Chances in a thousand. */
 export interface Rates {
@@ -42,7 +42,7 @@ export type Deed =
     }
   | { readonly kind: 'sweep' }
   | { readonly kind: 'keep'; readonly scope: 'local' | 'shared' | 'global'; readonly nth: number; readonly ttl: number }
-  | { readonly kind: 'look'; readonly nth: number; readonly renew: boolean }
+  | { readonly kind: 'look'; readonly nth: number; readonly renew: boolean; readonly readers: number }
   | { readonly kind: 'killServer'; readonly who: number; readonly downMs: number }
   | { readonly kind: 'stopServer'; readonly who: number; readonly downMs: number }
   | { readonly kind: 'pauseServer'; readonly who: number; readonly ms: number }
@@ -90,6 +90,9 @@ const NO_RATES: Rates = {
   ...{ answerLost: 0, sentAgain: 0, hintLost: 0, hintDoubled: 0, hintLate: 0, jobLost: 0, forgets: 0 },
 };
 
+/** Of so many worlds one has several workers that report on one execution all the time, each in its way. */
+const CROWDS = 14;
+
 export function drawPlan(seed: number): Plan {
   const chance = new Chance(Math.imul(seed, 0x9e3779b1) ^ 0x51ed270b);
   const isCalm = chance.isOneIn(9);
@@ -101,8 +104,13 @@ export function drawPlan(seed: number): Plan {
     skewMs: isCalm ? 0 : drawSkew(chance),
   }));
   const drawn = drawPlaybooks(chance);
-  const playbooks = seed % 7 === 3 ? failingWaits() : drawn;
-  const executions = 1 + chance.below(chance.isOneIn(5) ? 20 : 6);
+  const isCrowd = seed % CROWDS === 5;
+  const playbooks = seed % 7 === 3 ? failingWaits() : isCrowd ? crowdedLoop() : drawn;
+  if (isCrowd)
+    for (const way of ['exchange', 'batch', 'exchange', 'batch'] as const)
+      workers.push({ way, capacity: 4, skewMs: 0 });
+  const count = 1 + chance.below(chance.isOneIn(5) ? 20 : 6);
+  const executions = isCrowd ? Math.min(2, count) : count;
   const pace = {
     leaseSeconds: chance.pick([2, 5, 10]),
     reaperSeconds: chance.pick([1, 3, 10]),
@@ -140,7 +148,7 @@ export function drawPlan(seed: number): Plan {
     happenings: drawHappenings(chance, {
       executions,
       servers: servers.length,
-      workers: workerCount,
+      workers: workers.length,
       isCalm,
       pace,
       playbooks,
@@ -220,7 +228,11 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
       const scope = chance.pick(['local', 'shared', 'global'] as const);
       return ['k', { kind: 'keep', scope, nth: nth(), ttl: chance.pick([3, 600]) }];
     });
-    some(6, () => ['k', { kind: 'look', nth: nth(), renew: chance.isOneIn(3) }]);
+    some(6, () => {
+      // Reads that come together are counted together.
+      const readers = chance.pick([1, 1, 1, 9]);
+      return ['k', { kind: 'look', nth: nth(), renew: chance.isOneIn(3), readers }];
+    });
   }
   if (isCalm) return list;
   if (chance.isOneIn(5)) some(1, () => ['f', { kind: 'byHand', nth: nth() }]);

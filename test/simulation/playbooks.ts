@@ -48,6 +48,20 @@ export function failingWaits(): Readonly<Record<string, readonly JsonMap[]>> {
   };
 }
 
+/** Many commands of one execution at the same time: what is reported while a write is under way goes out with the next. */
+export function crowdedLoop(): Readonly<Record<string, readonly JsonMap[]>> {
+  return {
+    'flow/0': [
+      step('start', {
+        loop: { in: 20, iterator: 'item', spec: { mode: 'parallel', max_in_flight: 12 } },
+        spec: { policy: { failure: { mode: 'best_effort' } } },
+        next: { spec: {}, arcs: [{ step: 'last' }] },
+      }),
+      step('last'),
+    ],
+  };
+}
+
 function drawSteps(chance: Chance, index: number, count: number): readonly JsonMap[] {
   const size = 1 + chance.below(5);
   const isFan = chance.isOneIn(3);
