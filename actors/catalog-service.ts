@@ -57,6 +57,8 @@ export interface CatalogStore {
   newest(path: string): Promise<CatalogEntry | null>;
   /** The `meta` of a version, archived or not; null when there is none. */
   meta(catalogId: number): Promise<JsonMap | null>;
+  /** Every version that has a `meta.access`, archived or not. */
+  ruled(): Promise<readonly { readonly catalogId: number; readonly access: Json }[]>;
   locateId(catalogId: number): Promise<Located | null>;
   /** Newest of these kinds when no version is given. */
   locatePath(path: string, version: number | null, kinds: readonly string[]): Promise<Located | null>;
@@ -290,6 +292,11 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       if (typeof given === 'number') return accessRulesOf((await store.meta(given)) ?? undefined);
       const path = readCatalogPath(given);
       return accessRulesOf((path === null ? null : await store.newest(path))?.meta);
+    },
+
+    async ruled() {
+      const rows = await store.ruled();
+      return rows.map(({ catalogId, access }) => ({ catalogId, rules: accessRulesOf({ access }) }));
     },
 
     playbook: (catalogId) => loaded(catalogId),

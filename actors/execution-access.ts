@@ -1,6 +1,7 @@
 /**
- * The rules of a playbook (`meta.access`, api 8.8.5) hold for its executions too: who may not see the playbook does not see
- * its runs, and who may not execute it does not end or repeat them. Admins and workers are held by no rule.
+ * The rules of a playbook (`meta.access`, api 8.8.5) hold for its executions and all that belongs to them: who may not see the
+ * playbook does not see its runs, commands, batches and results, and who may not execute it does not end or repeat them. Admins
+ * and workers are held by no rule.
  */
 import { type AccessRules, accessRefusal, mayAccess, type Permission, TOKEN_ROLES } from '../machines/access.ts';
 import type { CurrentCaller } from './audit.ts';
@@ -12,12 +13,18 @@ import type { ReadService } from './services.ts';
 export interface ExecutionAccess {
   /** Throws forbidden. An execution nobody knows is left to whoever looks for it. */
   check(executionId: number, permission: Permission): Promise<void>;
+  allows(executionId: number, permission: Permission): Promise<boolean>;
+  /** Of a version by its id, or of a path. Throws forbidden. */
+  checkPlaybook(which: number | string, permission: Permission): Promise<void>;
+  allowsPlaybook(which: number | string, permission: Permission): Promise<boolean>;
 }
 
 export interface ExecutionAccessParts {
   readonly reads: Pick<ReadService, 'execution'>;
-  /** Of one version. */
-  readonly rulesOf: (catalogId: number) => Promise<AccessRules>;
+  /** Of one version, or of the newest of a path. */
+  readonly rulesOf: (which: number | string) => Promise<AccessRules>;
+  /** Every version that has rules. */
+  readonly ruled: () => Promise<readonly { readonly catalogId: number; readonly rules: AccessRules }[]>;
   readonly caller: CurrentCaller;
   readonly clock: Clock;
 }
@@ -27,32 +34,24 @@ const BELIEVED_MS = 1_000;
 const KEPT = { countMax: 10_000, sizeMax: 10_000 };
 
 export interface RunningExecutionAccess extends ExecutionAccess {
-  /** Lists without what the caller may not see. */
+  /** Lists without what the caller may not see; totals and pages know nothing of it either. */
   guarded(reads: ReadService): ReadService;
 }
 
-export function createExecutionAccess({ reads, rulesOf, caller, clock }: ExecutionAccessParts): RunningExecutionAccess {
+export function createExecutionAccess(parts: ExecutionAccessParts): RunningExecutionAccess {
+  const { reads, caller } = parts;
   const playbooks = new Recent<number, number>(KEPT);
-  const believed = new Recent<number, { readonly until: number; readonly rules: Promise<AccessRules> }>(KEPT);
-
-  function rules(catalogId: number): Promise<AccessRules> {
-    const known = believed.get(catalogId);
-    if (known !== undefined && known.until > clock.now()) return known.rules;
-    const asked = rulesOf(catalogId);
-    believed.put(catalogId, { until: clock.now() + BELIEVED_MS, rules: asked }, 1);
-    asked.catch(() => believed.delete(catalogId));
-    return asked;
-  }
+  const rulesOf = believing(parts.rulesOf, parts.clock);
+  const ruled = believing(parts.ruled, parts.clock);
 
   function who() {
     const { actor: subject, role: name } = caller();
     const role = TOKEN_ROLES.find((each) => each === name) ?? null;
-    return { subject, role, isHeld: role === 'viewer' || role === 'operator' };
+    return role === 'viewer' || role === 'operator' ? { subject, role } : null;
   }
 
-  async function allows(catalogId: number, permission: Permission): Promise<boolean> {
-    const { subject, role, isHeld } = who();
-    return !isHeld || role === null || mayAccess(await rules(catalogId), { subject, role }, permission);
+  function forbid(permission: Permission): never {
+    throw new DomainError('forbidden', accessRefusal(who()?.role ?? 'viewer', permission));
   }
 
   async function playbookOf(executionId: number): Promise<number | null> {
@@ -61,21 +60,51 @@ export function createExecutionAccess({ reads, rulesOf, caller, clock }: Executi
     return known;
   }
 
+  async function allowsPlaybook(which: number | string, permission: Permission): Promise<boolean> {
+    const held = who();
+    return held === null || mayAccess(await rulesOf(which), held, permission);
+  }
+
+  async function allows(executionId: number, permission: Permission): Promise<boolean> {
+    if (who() === null) return true;
+    const catalogId = await playbookOf(executionId);
+    return catalogId === null || (await allowsPlaybook(catalogId, permission));
+  }
+
+  /** Versions whose runs the caller may not see. */
+  async function hidden(): Promise<readonly number[]> {
+    const held = who();
+    if (held === null) return [];
+    const all = await ruled('all');
+    return all.filter(({ rules }) => !mayAccess(rules, held, 'view')).map(({ catalogId }) => catalogId);
+  }
+
   return {
+    allows,
+    allowsPlaybook,
     async check(executionId, permission) {
-      const { role, isHeld } = who();
-      if (!isHeld || role === null) return;
-      const catalogId = await playbookOf(executionId);
-      if (catalogId === null || (await allows(catalogId, permission))) return;
-      throw new DomainError('forbidden', accessRefusal(role, permission));
+      if (!(await allows(executionId, permission))) forbid(permission);
+    },
+    async checkPlaybook(which, permission) {
+      if (!(await allowsPlaybook(which, permission))) forbid(permission);
     },
     guarded: (all) => ({
       ...all,
-      async executions(request) {
-        const page = await all.executions(request);
-        const seen = await Promise.all(page.rows.map((row) => allows(row.catalogId, 'view')));
-        return { ...page, rows: page.rows.filter((_, index) => seen[index]) };
-      },
+      executions: async (request) => all.executions({ ...request, exceptCatalogIds: await hidden() }),
+      commands: async (filter) => all.commands({ ...filter, exceptCatalogIds: await hidden() }),
     }),
+  };
+}
+
+/** Concurrent callers share one question; an answer is believed for a while, a failure never. */
+function believing<K, V>(ask: (key: K) => Promise<V>, clock: Clock): (key: K) => Promise<V> {
+  const kept = new Recent<K, { readonly until: number; readonly answer: Promise<V> }>(KEPT);
+  return (key) => {
+    const known = kept.get(key);
+    if (known !== undefined && known.until > clock.now()) return known.answer;
+    const answer = ask(key);
+    kept.put(key, { until: clock.now() + BELIEVED_MS, answer }, 1);
+    answer.catch(() => kept.delete(key));
+    return answer;
   };
 }

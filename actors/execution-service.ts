@@ -241,11 +241,13 @@ export class Executions implements ExecutionService {
     return { status: 'already_completed', cancelled, message: `Execution ${executionId} is already completed` };
   }
 
-  async cleanup(options: { olderThanMinutes: number; dryRun: boolean }): Promise<CleanupReceipt> {
+  async cleanup(options: Parameters<ExecutionService['cleanup']>[0]): Promise<CleanupReceipt> {
     const { store, clock, meter } = this.#parts;
     const minutes = options.olderThanMinutes;
     const before = isoOf(clock.now() - minutes * 60_000);
-    const selected = await store.runningSince(before, CLEANUP_MAX);
+    const stuck = await store.runningSince(before, CLEANUP_MAX);
+    const isMine = await Promise.all(stuck.map((id) => options.mayEnd?.(id) ?? true));
+    const selected = stuck.filter((_, index) => isMine[index]);
     const found: number[] = options.dryRun ? [...selected] : [];
     const reason = `Stuck execution cleanup: running for more than ${minutes} minutes`;
     const extra = { auto_cancelled: true, older_than_minutes: minutes };

@@ -153,7 +153,12 @@ export interface ExecutionService {
     executionId: number,
     options: { reason: string; cascade: boolean; by: 'api' | 'stop' },
   ): Promise<CancelReceipt>;
-  cleanup(options: { olderThanMinutes: number; dryRun: boolean }): Promise<CleanupReceipt>;
+  cleanup(options: {
+    olderThanMinutes: number;
+    dryRun: boolean;
+    /** Whether the caller may end this one; absent: all. */
+    mayEnd?: (executionId: number) => Promise<boolean>;
+  }): Promise<CleanupReceipt>;
   finalize(
     executionId: number,
     options: { status: 'completed' | 'failed'; reason: string; error: string | null },
@@ -444,6 +449,8 @@ export interface CatalogService {
   }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
   /** The rules of one version, or of the newest of a path, whoever asks; none where there is no such entry. */
   accessRules(which: number | string): Promise<AccessRules>;
+  /** Every version that has rules, archived or not. */
+  ruled(): Promise<readonly { readonly catalogId: number; readonly rules: AccessRules }[]>;
   /** The parsed playbook of a version that has executions; cached for ever, versions are immutable. */
   playbook(catalogId: number): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
 }
@@ -641,20 +648,26 @@ export interface ExecutionListRequest {
   readonly error: string | null;
   /** Only runs that nothing alive or planned can move (api 2.3.13). */
   readonly stuck?: boolean;
+  /** Versions whose runs are left out. */
+  readonly exceptCatalogIds?: readonly number[];
   readonly order: 'start_time' | '-start_time' | 'duration' | '-duration';
 }
 
 /** Questions that change nothing; answered from rows, never from actors. */
 export interface ReadService {
   execution(executionId: number): Promise<ExecutionRow | null>;
-  executions(
-    request: ExecutionListRequest,
-  ): Promise<{ readonly rows: readonly ExecutionRow[]; readonly total: number; readonly totalIsExact: boolean }>;
+  executions(request: ExecutionListRequest): Promise<{
+    readonly rows: readonly ExecutionRow[];
+    readonly total: number;
+    readonly totalIsExact: boolean;
+    /** There is a page after this one. */
+    readonly hasMore: boolean;
+  }>;
   /** `total` is null when `sinceEventId` is given. */
   events(
     executionId: number,
     request: EventPageRequest,
-  ): Promise<{ readonly events: readonly LogEvent[]; readonly total: number | null }>;
+  ): Promise<{ readonly events: readonly LogEvent[]; readonly total: number | null; readonly hasMore: boolean }>;
   commands(filter: {
     executionId?: number;
     statuses?: readonly CommandStatus[];
@@ -662,6 +675,8 @@ export interface ReadService {
     workerId?: string;
     olderThanSeconds?: number;
     after?: number;
+    /** Versions whose commands are left out. */
+    exceptCatalogIds?: readonly number[];
     limit: number;
   }): Promise<readonly CommandRow[]>;
   dashboard(): Promise<{

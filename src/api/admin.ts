@@ -156,7 +156,7 @@ export function adminRoutes({ services }: ApiContext): Route[] {
           since: query.since ?? null,
           until: query.until ?? null,
           after: query.after ?? null,
-          limit,
+          limit: limit + 1,
         });
         return auditToWire(rows, limit);
       },

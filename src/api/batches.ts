@@ -17,8 +17,15 @@ const tag = 'Events';
 const params = v.object({ request_id: v.string() });
 const TIMEOUT_SECONDS = 30;
 
-export function batchRoutes({ services, streams }: ApiContext): Route[] {
-  const { batches } = services;
+export function batchRoutes({ services, streams, isEnforced }: ApiContext): Route[] {
+  const { batches, executionAccess } = services;
+
+  /** Throws DomainError 403. What is not known yet, or cannot be looked up just now, is the stream's to say. */
+  async function refuseHidden(requestId: number | null): Promise<void> {
+    const row = requestId === null ? null : await batches.find(requestId);
+    if (row !== null) await executionAccess.check(row.executionId, 'view');
+  }
+
   return [
     route({
       method: 'POST',
@@ -67,6 +74,7 @@ export function batchRoutes({ services, streams }: ApiContext): Route[] {
         const requestId = parseId(params.request_id);
         const row = requestId === null ? null : await batches.find(requestId);
         if (row === null) throw new DomainError('not_found', `Batch request not found: ${params.request_id}`);
+        await executionAccess.check(row.executionId, 'view');
         return batchToWire(row);
       },
     }),
@@ -84,9 +92,10 @@ export function batchRoutes({ services, streams }: ApiContext): Route[] {
       waits: true,
       handle: async ({ params, query, request, reply }) => {
         if (request.method === 'HEAD') return reply.type('text/event-stream; charset=utf-8').send();
+        const requestId = parseId(params.request_id);
+        if (isEnforced) await refuseHidden(requestId);
         const stream = streams.start(request, reply, 'batch');
         const sender = createSender(stream, params.request_id, lastId(request.headers['last-event-id']));
-        const requestId = parseId(params.request_id);
         if (requestId === null) sender.end({ state: 'not_found' });
         else {
           const timer = setTimeout(

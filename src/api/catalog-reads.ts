@@ -7,6 +7,7 @@ import { readStoredKind } from '../../machines/playbook/catalog-kind.ts';
 import { agentsBody, capabilitiesOf, entry, entryToWire, listBody, resourceBody } from '../wire/catalog.ts';
 import { described } from '../wire/described.ts';
 import { catalogPath, idOut } from '../wire/ids.ts';
+import { cutPage } from '../wire/pagination.ts';
 import { queryInteger, queryText } from '../wire/query-fields.ts';
 import type { ApiContext } from './context.ts';
 import { type Route, route } from './route.ts';
@@ -86,7 +87,7 @@ export function catalogReadRoutes({ services }: ApiContext): Route[] {
         const limit = query.limit ?? 1000;
         const wanted: Parameters<typeof catalog.list>[0] = {
           kinds: query.kind === undefined || query.kind === '' ? ['playbook', 'agent'] : kindsOf(query.kind),
-          limit,
+          limit: limit + 1,
           versions: 'latest',
           includeArchived: false,
           includeContent: false,
@@ -94,12 +95,10 @@ export function catalogReadRoutes({ services }: ApiContext): Route[] {
           ...(query.q === undefined || query.q === '' ? {} : { q: query.q }),
           ...(query.after_path === undefined ? {} : { afterPath: query.after_path }),
         };
-        const [rows, total] = await Promise.all([catalog.list(wanted), catalog.count(wanted)]);
+        const [found, total] = await Promise.all([catalog.list(wanted), catalog.count(wanted)]);
         reply.header('x-total-count', String(total));
-        const last = rows.at(-1);
-        if (last !== undefined && rows.length === limit) {
-          reply.header('link', nextLink(request.url, { after_path: last.path }));
-        }
+        const { rows, last } = cutPage(found, limit);
+        if (last !== null) reply.header('link', nextLink(request.url, { after_path: last.path }));
         return rows.map((row) => entryToWire(row, false));
       },
     }),

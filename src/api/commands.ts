@@ -5,7 +5,8 @@ import { claimManyAnswer, claimManyBody, claimOneBody, stopOrderToWire, toClaimR
 import { command, commandToWire } from '../wire/command.ts';
 import { described } from '../wire/described.ts';
 import { id, idOut, name } from '../wire/ids.ts';
-import { queryInteger, queryList } from '../wire/query-fields.ts';
+import { cutPage } from '../wire/pagination.ts';
+import { queryDecimal, queryInteger, queryList } from '../wire/query-fields.ts';
 import { type ApiContext, nowIso } from './context.ts';
 import { type Route, route } from './route.ts';
 
@@ -43,7 +44,7 @@ const listed = v.object({
 });
 
 export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
-  const { commands, reads, workers } = services;
+  const { commands, executionAccess, reads, workers } = services;
   return [
     route({
       method: 'POST',
@@ -96,7 +97,11 @@ export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
       params: commandId,
       answer: command,
       codes: ['not_found'],
-      handle: async ({ params }) => commandToWire(await commands.get(params.command_id), nowIso(clock)),
+      handle: async ({ params }) => {
+        const found = await commands.get(params.command_id);
+        await executionAccess.check(found.row.executionId, 'view');
+        return commandToWire(found, nowIso(clock));
+      },
     }),
     route({
       method: 'GET',
@@ -110,15 +115,15 @@ export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
         pool: v.optional(name),
         worker_id: v.optional(name),
         execution_id: v.optional(id),
-        older_than_seconds: v.optional(queryInteger(0, 1_000_000_000)),
+        older_than_seconds: v.optional(queryDecimal(0, 1_000_000_000)),
         after: v.optional(id),
         limit: v.optional(queryInteger(1, 1000)),
       }),
       answer: v.object({ commands: v.array(listed), next_after: v.nullable(v.number()) }),
       handle: async ({ query }) => {
         const limit = query.limit ?? 100;
-        const rows = await reads.commands({
-          limit,
+        const found = await reads.commands({
+          limit: limit + 1,
           ...(query.status === undefined ? {} : { statuses: query.status }),
           ...(query.pool === undefined ? {} : { pool: query.pool }),
           ...(query.worker_id === undefined ? {} : { workerId: query.worker_id }),
@@ -126,11 +131,12 @@ export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
           ...(query.older_than_seconds === undefined ? {} : { olderThanSeconds: query.older_than_seconds }),
           ...(query.after === undefined ? {} : { after: query.after }),
         });
+        const { rows, last } = cutPage(found, limit);
         const states = await workerStates(rows);
         const now = clock.now();
         return {
           commands: rows.map((row) => listedCommand(row, states, now)),
-          next_after: rows.length === limit ? (rows.at(-1)?.commandId ?? null) : null,
+          next_after: last?.commandId ?? null,
         };
       },
     }),

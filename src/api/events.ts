@@ -82,7 +82,7 @@ export function eventRoutes({ services }: ApiContext): Route[] {
           path: row.path,
           status: row.status,
           events: found.events.map((each) => eventToWire(each, row, fields)),
-          pagination: paginationOf(wanted.page, wanted.pageSize, found.total, found.events.length),
+          pagination: paginationOf(wanted.page, wanted.pageSize, found.total, found.hasMore),
         };
 
         function lines(pages: ReturnType<typeof download>, owner: EventOwner) {

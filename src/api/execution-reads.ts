@@ -19,7 +19,7 @@ import {
 } from '../wire/execution.ts';
 import { instant } from '../wire/fields.ts';
 import { id } from '../wire/ids.ts';
-import { pagination, paginationOf } from '../wire/pagination.ts';
+import { cutPage, pagination, paginationOf } from '../wire/pagination.ts';
 import { queryDecimal, queryFlag, queryInteger, queryList, queryText } from '../wire/query-fields.ts';
 import { nextLink } from './catalog-reads.ts';
 import type { ApiContext } from './context.ts';
@@ -140,7 +140,7 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
           events: included ? found.events.map((each) => eventToWire(each, row)) : [],
           events_included: included,
           events_endpoint: `/api/executions/${row.executionId}/events`,
-          pagination: paginationOf(page, pageSize, found.total, found.events.length),
+          pagination: paginationOf(page, pageSize, found.total, found.hasMore),
         };
       },
     });
@@ -160,9 +160,9 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
       answer: v.array(executionItem),
       handle: async ({ query, request, reply }) => {
         const wanted = toListRequest(query);
-        const { rows, total, totalIsExact } = await reads.executions(wanted);
+        const { rows, total, totalIsExact, hasMore } = await reads.executions(wanted);
         reply.header('x-total-count', totalIsExact ? String(total) : `${COUNT_EXACT_MAX}+`);
-        const next = nextPage(wanted, rows, total, totalIsExact);
+        const next = hasMore ? nextPage(wanted, rows) : null;
         if (next !== null) reply.header('link', nextLink(request.url, next));
         const now = clock.now();
         return rows.map((row) => executionItemToWire(row, now));
@@ -211,11 +211,9 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
         const row = await rowOf(params.execution_id);
         const limit = query.limit ?? 100;
         const after = query.after === undefined ? {} : { after: query.after };
-        const rows = await reads.commands({ executionId: row.executionId, limit, ...after });
-        return {
-          commands: rows.map(commandRowToWire),
-          next_after: rows.length === limit ? (rows.at(-1)?.commandId ?? null) : null,
-        };
+        const found = await reads.commands({ executionId: row.executionId, limit: limit + 1, ...after });
+        const { rows, last } = cutPage(found, limit);
+        return { commands: rows.map(commandRowToWire), next_after: last?.commandId ?? null };
       },
     }),
   ];
@@ -233,7 +231,7 @@ function toListRequest(query: v.InferOutput<typeof listQuery>): ExecutionListReq
     pageSize,
     beforeExecutionId: query.before_execution_id ?? null,
     statuses: query.status ?? [],
-    path: orNull(query.path?.replace(/^\/+/, '')),
+    path: orNull(query.path?.replace(/^\/+|\/+$/g, '')),
     catalogId: query.catalog_id ?? null,
     kind: orNull(query.kind?.toLowerCase()),
     parentExecutionId: query.parent_execution_id ?? null,
@@ -254,13 +252,10 @@ function toListRequest(query: v.InferOutput<typeof listQuery>): ExecutionListReq
 function nextPage(
   wanted: ExecutionListRequest,
   rows: readonly ExecutionRow[],
-  total: number,
-  totalIsExact: boolean,
 ): Readonly<Record<string, string>> | null {
   const last = rows.at(-1);
-  if (last === undefined || rows.length < wanted.pageSize) return null;
+  if (last === undefined) return null;
   if (wanted.beforeExecutionId !== null) return { before_execution_id: String(last.executionId) };
-  if (totalIsExact && wanted.page * wanted.pageSize >= total) return null;
   if (wanted.page * wanted.pageSize <= OFFSET_MAX) return { page: String(wanted.page + 1) };
   return wanted.order === '-start_time' ? { page: '1', before_execution_id: String(last.executionId) } : null;
 }

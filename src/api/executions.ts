@@ -42,8 +42,8 @@ const cancelAnswer = v.object({
   message: v.string(),
 });
 
-export function executionRoutes({ services }: ApiContext): Route[] {
-  const { executions } = services;
+export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
+  const { executionAccess, executions } = services;
 
   async function cancel(executionIdGiven: number, options: { reason: string; cascade: boolean; by: 'api' | 'stop' }) {
     return cancelToWire(executionIdGiven, await executions.cancel(executionIdGiven, options));
@@ -119,6 +119,7 @@ export function executionRoutes({ services }: ApiContext): Route[] {
         const receipt = await executions.cleanup({
           olderThanMinutes: body.older_than_minutes ?? 5,
           dryRun: body.dry_run ?? false,
+          ...(isEnforced ? { mayEnd: (each) => executionAccess.allows(each, 'execute') } : {}),
         });
         return {
           cancelled_count: receipt.executionIds.length,

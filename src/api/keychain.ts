@@ -19,6 +19,7 @@ import {
   toAddress,
   toDraft,
 } from '../wire/keychain.ts';
+import { cutPage } from '../wire/pagination.ts';
 import type { ApiContext } from './context.ts';
 import { type Route, route } from './route.ts';
 
@@ -29,7 +30,7 @@ const entryPath = '/api/keychain/{catalog_id}/{keychain_name}';
 const catalogParams = v.object({ catalog_id: id });
 
 export function keychainRoutes({ services }: ApiContext): Route[] {
-  const { keychain } = services;
+  const { executionAccess, keychain } = services;
   return [
     route({
       method: 'GET',
@@ -41,6 +42,7 @@ export function keychainRoutes({ services }: ApiContext): Route[] {
       params: catalogParams,
       answer: keychainEntries,
       handle: async ({ params: { catalog_id } }) => {
+        await executionAccess.checkPlaybook(catalog_id, 'view');
         const entries = await keychain.list(catalog_id);
         return { status: 'success', catalog_id, entries: entries.map(listingToWire), count: entries.length };
       },
@@ -57,14 +59,14 @@ export function keychainRoutes({ services }: ApiContext): Route[] {
       answer: keychainLog,
       handle: async ({ params: { catalog_id }, query }) => {
         const limit = query.limit ?? LOG_PAGE;
-        const rows = await keychain.log({
+        const found = await keychain.log({
           catalogId: catalog_id,
           name: query.keychain_name ?? null,
           after: query.after ?? null,
-          limit,
+          limit: limit + 1,
         });
-        const last = rows.length < limit ? undefined : rows.at(-1);
-        const next_after = last === undefined ? null : cursorOf(last);
+        const { rows, last } = cutPage(found, limit);
+        const next_after = last === null ? null : cursorOf(last);
         return { status: 'success', catalog_id, events: rows.map(logRowToWire), count: rows.length, next_after };
       },
     }),

@@ -34,7 +34,7 @@ const TRACE_LIMIT = { usual: 500, most: 5000 };
 const keychainScope = v.picklist(['local', 'global', 'shared', 'catalog'], 'must be local, global, shared or catalog');
 
 export function machineRoutes({ services }: ApiContext): Route[] {
-  const { inspection } = services;
+  const { executionAccess, inspection } = services;
   return [
     route({
       method: 'GET',
@@ -158,7 +158,11 @@ export function machineRoutes({ services }: ApiContext): Route[] {
       params: v.object({ command_id: id }),
       answer: commandMachine,
       codes: ['not_found'],
-      handle: async ({ params }) => commandMachineToWire(await inspection.command(params.command_id)),
+      handle: async ({ params }) => {
+        const view = await inspection.command(params.command_id);
+        await executionAccess.check(view.row.executionId, 'view');
+        return commandMachineToWire(view);
+      },
     }),
     route({
       method: 'GET',
@@ -170,7 +174,11 @@ export function machineRoutes({ services }: ApiContext): Route[] {
       params: v.object({ request_id: id }),
       answer: batchMachine,
       codes: ['not_found'],
-      handle: async ({ params }) => batchMachineToWire(await inspection.batch(params.request_id)),
+      handle: async ({ params }) => {
+        const view = await inspection.batch(params.request_id);
+        await executionAccess.check(view.row.executionId, 'view');
+        return batchMachineToWire(view);
+      },
     }),
     route({
       method: 'GET',
@@ -184,6 +192,7 @@ export function machineRoutes({ services }: ApiContext): Route[] {
       answer: keychainMachine,
       codes: ['not_found'],
       handle: async ({ params, query }) => {
+        await executionAccess.checkPlaybook(params.catalog_id, 'view');
         const scope = query.scope_type ?? 'global';
         const owner = { catalogId: params.catalog_id, name: params.keychain_name };
         const view = await inspection.entry({

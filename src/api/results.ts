@@ -2,6 +2,7 @@
 
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
+import { readReference } from '../../machines/playbook/reference.ts';
 import { id } from '../wire/ids.ts';
 import { queryFlag, queryText } from '../wire/query-fields.ts';
 import { resultAnswer, resultBody, resultList, resultListToWire, resultName, resultToWire } from '../wire/result.ts';
@@ -13,7 +14,7 @@ const BODY_LIMIT = 67_108_864;
 const executionId = v.object({ execution_id: id });
 
 export function resultRoutes({ services }: ApiContext): Route[] {
-  const { results } = services;
+  const { executionAccess, results } = services;
   return [
     route({
       method: 'PUT',
@@ -52,6 +53,8 @@ export function resultRoutes({ services }: ApiContext): Route[] {
       mediaType: 'application/json',
       codes: ['not_found'],
       handle: async ({ query, reply }) => {
+        const reference = readReference(query.ref);
+        if (reference !== null) await executionAccess.check(reference.executionId, 'view');
         const found = await results.resolve(query.ref, query.path === '' ? undefined : query.path);
         if (found === null) throw new DomainError('not_found', `Result not found: ${query.ref}`);
         reply.header('etag', `"${found.sha256}"`).type('application/json; charset=utf-8');

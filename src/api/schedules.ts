@@ -21,7 +21,15 @@ const START_CODES = ['not_found', 'kind_not_executable', 'resource_kind_required
 const PREVIEW_MAX = 100;
 
 export function scheduleRoutes({ services }: ApiContext): Route[] {
-  const { schedules } = services;
+  const { executionAccess, schedules } = services;
+
+  /** The rules of a playbook hold for what starts it (api 8.8.5). Throws forbidden. */
+  async function permitted(scheduleId: number, permission: 'view' | 'execute') {
+    const row = await schedules.get(scheduleId);
+    await executionAccess.checkPlaybook(row.path, permission);
+    return row;
+  }
+
   return [
     route({
       method: 'POST',
@@ -47,7 +55,9 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       summary: 'All schedules, by name',
       answer: v.object({ items: v.array(schedule), count: v.number() }),
       handle: async () => {
-        const rows = await schedules.list();
+        const all = await schedules.list();
+        const isSeen = await Promise.all(all.map(({ path }) => executionAccess.allowsPlaybook(path, 'view')));
+        const rows = all.filter((_, index) => isSeen[index]);
         return { items: rows.map(scheduleToWire), count: rows.length };
       },
     }),
@@ -61,7 +71,7 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       params,
       answer: schedule,
       codes: ['not_found'],
-      handle: async ({ params: { schedule_id } }) => scheduleToWire(await schedules.get(schedule_id)),
+      handle: async ({ params: { schedule_id } }) => scheduleToWire(await permitted(schedule_id, 'view')),
     }),
     route({
       method: 'PUT',
@@ -75,8 +85,10 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       answer: schedule,
       codes: START_CODES,
       example: { request: { enabled: false } },
-      handle: async ({ params: { schedule_id }, body }) =>
-        scheduleToWire(await schedules.update(schedule_id, toScheduleChange(body))),
+      handle: async ({ params: { schedule_id }, body }) => {
+        await permitted(schedule_id, 'execute');
+        return scheduleToWire(await schedules.update(schedule_id, toScheduleChange(body)));
+      },
     }),
     route({
       method: 'DELETE',
@@ -89,6 +101,7 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       answer: v.object({ status: v.literal('success'), schedule_id: v.number(), name: v.string() }),
       codes: ['not_found'],
       handle: async ({ params: { schedule_id } }) => {
+        await permitted(schedule_id, 'execute');
         const { name } = await schedules.remove(schedule_id);
         return { status: 'success', schedule_id, name };
       },
@@ -118,9 +131,10 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       query: v.object({ count: v.optional(queryInteger(1, PREVIEW_MAX)) }),
       answer: v.object({ next: v.array(v.string()) }),
       codes: ['not_found'],
-      handle: async ({ params: { schedule_id }, query }) => ({
-        next: await schedules.preview(schedule_id, query.count ?? 5),
-      }),
+      handle: async ({ params: { schedule_id }, query }) => {
+        await permitted(schedule_id, 'view');
+        return { next: await schedules.preview(schedule_id, query.count ?? 5) };
+      },
     }),
   ];
 }

@@ -23,7 +23,15 @@ const suite = v.object({
 });
 
 export function testSuiteRoutes({ services }: ApiContext): Route[] {
-  const { testSuites } = services;
+  const { executionAccess, testSuites } = services;
+
+  /** Throws forbidden: tests tell what a playbook is given, so its rules hold for them. */
+  async function found(suiteId: string, permission: 'view' | 'modify') {
+    const row = await testSuites.find(suiteId);
+    await executionAccess.checkPlaybook(row?.playbookPath ?? suiteId, permission);
+    return row;
+  }
+
   return [
     route({
       method: 'GET',
@@ -35,9 +43,14 @@ export function testSuiteRoutes({ services }: ApiContext): Route[] {
       params,
       answer: suite,
       handle: async ({ params: { suite_id } }) => {
-        const found = await testSuites.find(suite_id);
         return suiteToWire(
-          found ?? { suiteId: suite_id, playbookPath: suite_id, tests: [], metadata: {}, updatedAt: null },
+          (await found(suite_id, 'view')) ?? {
+            suiteId: suite_id,
+            playbookPath: suite_id,
+            tests: [],
+            metadata: {},
+            updatedAt: null,
+          },
         );
       },
     }),
@@ -55,15 +68,17 @@ export function testSuiteRoutes({ services }: ApiContext): Route[] {
       example: {
         request: { playbook_path: 'demo/greet', tests: [{ name: 'greets', expect: { status: 'completed' } }] },
       },
-      handle: async ({ params: { suite_id }, body }) =>
-        suiteToWire(
+      handle: async ({ params: { suite_id }, body }) => {
+        await found(suite_id, 'modify');
+        return suiteToWire(
           await testSuites.save({
             suiteId: suite_id,
             playbookPath: body.playbook_path ?? suite_id,
             tests: body.tests ?? [],
             metadata: body.metadata ?? {},
           }),
-        ),
+        );
+      },
     }),
     route({
       method: 'DELETE',
@@ -75,6 +90,7 @@ export function testSuiteRoutes({ services }: ApiContext): Route[] {
       params,
       answer: v.object({ status: v.literal('success'), suite_id: v.string(), file_path: v.null() }),
       handle: async ({ params: { suite_id } }) => {
+        await found(suite_id, 'modify');
         await testSuites.remove(suite_id);
         return { status: 'success', suite_id, file_path: null };
       },

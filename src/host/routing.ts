@@ -214,17 +214,25 @@ function handlerOf(row: Route, { callers, access, isEnforced, of }: Who): RouteH
   return (request, reply) =>
     callers.run(of(request), () => {
       const named = executionsOf(request);
-      if (named.length === 0) return call(request, reply);
-      return Promise.all(named.map((id) => access.check(id, permission))).then(() => call(request, reply));
+      const parent = numberAt(request.body, 'parent_execution_id');
+      if (named.length === 0 && parent === null) return call(request, reply);
+      const checks = named.map((id) => access.check(id, permission));
+      // A child shares what its parent's tree shares.
+      if (parent !== null) checks.push(access.check(parent, 'execute'));
+      return Promise.all(checks).then(() => call(request, reply));
     });
 }
 
-/** The executions a request names, after its schemas have read it: in the path, or in the body. */
-function executionsOf({ params, body }: FastifyRequest): readonly number[] {
-  return [params, body].flatMap((part) => {
-    const id: unknown = Reflect.get(Object(part), 'execution_id');
-    return typeof id === 'number' ? [id] : [];
-  });
+/** The executions a request names, after its schemas have read it: in the path, the query, the body or its events. */
+function executionsOf({ params, query, body }: FastifyRequest): readonly number[] {
+  const events: unknown = Reflect.get(Object(body), 'events');
+  const parts = [params, query, body, ...(Array.isArray(events) ? events : [])];
+  return [...new Set(parts.flatMap((part) => numberAt(part, 'execution_id') ?? []))];
+}
+
+function numberAt(part: unknown, name: string): number | null {
+  const value: unknown = Reflect.get(Object(part), name);
+  return typeof value === 'number' ? value : null;
 }
 
 /** Puts the rest of the path under its name, without the verb; another verb is another path, and unknown. */

@@ -404,7 +404,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
 
     const executionAccess = createExecutionAccess({
       reads,
-      rulesOf: (catalogId) => catalog.accessRules(catalogId),
+      rulesOf: (which) => catalog.accessRules(which),
+      ruled: () => catalog.ruled(),
       caller: callers.current,
       clock,
     });

@@ -17,7 +17,7 @@ import { type ToolCaller, toolResult } from './tool.ts';
 import type { OwnTool } from './toolbox.ts';
 
 export interface BuiltInParts {
-  readonly services: Pick<Services, 'catalog' | 'executions' | 'reads' | 'explanations'>;
+  readonly services: Pick<Services, 'catalog' | 'executions' | 'executionAccess' | 'reads' | 'explanations'>;
   readonly clock: Clock;
 }
 
@@ -28,9 +28,10 @@ const oneExecution = v.object({ execution_id: id });
 
 /** In the order they are listed. */
 export function createBuiltInTools({ services, clock }: BuiltInParts): readonly OwnTool[] {
-  const { catalog, executions, reads, explanations } = services;
+  const { catalog, executions, executionAccess, reads, explanations } = services;
 
   async function rowOf(executionId: number) {
+    await executionAccess.check(executionId, 'view');
     const row = await reads.execution(executionId);
     if (row === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
     return row;
@@ -101,7 +102,10 @@ export function createBuiltInTools({ services, clock }: BuiltInParts): readonly 
       title: 'Why an execution waits',
       description: 'In one sentence what an execution waits for, and whether it is stuck.',
       input: oneExecution,
-      call: async ({ execution_id: executionId }) => explanationToWire(await explanations.of(executionId)),
+      async call({ execution_id: executionId }) {
+        await executionAccess.check(executionId, 'view');
+        return explanationToWire(await explanations.of(executionId));
+      },
     }),
     builtIn({
       name: 'callboard_start',
@@ -122,6 +126,7 @@ export function createBuiltInTools({ services, clock }: BuiltInParts): readonly 
       input: v.object({ execution_id: id, reason: maybe(text(1024, 1)) }),
       needsOperator: true,
       async call({ execution_id: executionId, reason }) {
+        await executionAccess.check(executionId, 'execute');
         const receipt = await executions.cancel(executionId, {
           reason: reason ?? 'Cancelled by a tool call',
           cascade: true,

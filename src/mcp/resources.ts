@@ -9,7 +9,7 @@ import { cursorAfter, readCursor } from './cursor.ts';
 import { RPC, RpcError } from './message.ts';
 
 export interface ResourceParts {
-  readonly services: Pick<Services, 'catalog' | 'executions' | 'reads'>;
+  readonly services: Pick<Services, 'catalog' | 'executions' | 'executionAccess' | 'reads'>;
   readonly clock: Clock;
 }
 
@@ -49,7 +49,7 @@ const NEWEST: ExecutionListRequest = {
 };
 
 export function createResources({ services, clock }: ResourceParts): Resources {
-  const { catalog, executions, reads } = services;
+  const { catalog, executions, executionAccess, reads } = services;
 
   async function newestExecutions(): Promise<readonly JsonMap[]> {
     const { rows } = await reads.executions(NEWEST);
@@ -106,6 +106,7 @@ export function createResources({ services, clock }: ResourceParts): Resources {
         return { contents: [{ uri, mimeType: YAML, text: entry.content }] };
       }
       const executionId = uri.startsWith(EXECUTION) ? parseId(uri.slice(EXECUTION.length)) : null;
+      if (executionId !== null) await executionAccess.check(executionId, 'view');
       const row = executionId === null ? null : await reads.execution(executionId);
       if (row === null) throw unknown(uri);
       const insight = await executions.insight(row.executionId).catch((error: unknown) => {

@@ -85,6 +85,7 @@ export class SimulatedCatalog {
       read: refuse,
       validate: refuse,
       accessRules: refuse,
+      ruled: refuse,
       byId: async (catalogId) => known(catalogId).entry,
       playbook: async (catalogId) => known(catalogId),
       executable: (query) => this.#executable(query),

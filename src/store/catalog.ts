@@ -76,6 +76,7 @@ export function createCatalogStore(database: ReadPool, lookups: Pipeline): Catal
       ]);
       return row?.meta ?? null;
     },
+    ruled: () => ruledVersions(database),
     locateId: async (catalogId) => located(await lookUp(lookups, 'catalog_by_id', LOCATE_ID, [catalogId])),
     locatePath: async (path, version, kinds) =>
       located(await lookUp(lookups, 'catalog_by_path', LOCATE_PATH, [path, version, kinds])),
@@ -158,6 +159,13 @@ function located(rows: readonly LocatedRow[]): Located | null {
     kind: row.kind,
     meta: row.access === null ? {} : { access: row.access },
   };
+}
+
+function ruledVersions(database: Sql): ReturnType<CatalogStore['ruled']> {
+  return database.rows<{ catalogId: number; access: Json }>(
+    `select catalog_id as "catalogId", meta -> 'access' as access from core.catalog where meta ? 'access'`,
+    [],
+  );
 }
 
 async function listEntries(database: Sql, filter: CatalogFilter): Promise<readonly CatalogEntry[]> {

@@ -33,3 +33,8 @@ export function createConditions(given: readonly unknown[] = []): Conditions {
     clause: () => (texts.length === 0 ? '' : `where ${texts.map((text) => `(${text})`).join(' and ')}`),
   };
 }
+
+/** Leaves out what belongs to these versions of playbooks. */
+export function addExcept(where: Conditions, catalogIds: readonly number[] | undefined): void {
+  if (catalogIds !== undefined && catalogIds.length > 0) where.add('catalog_id <> all(?::bigint[])', catalogIds);
+}

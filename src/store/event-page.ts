@@ -10,15 +10,17 @@ export async function pageEvents(
   sql: Sql,
   executionId: number,
   request: EventPageRequest,
-): Promise<{ events: LogEvent[]; total: number | null }> {
-  const [events, total] = await Promise.all([page(sql, executionId, request), count(sql, executionId, request)]);
-  return { events, total };
+): Promise<{ events: LogEvent[]; total: number | null; hasMore: boolean }> {
+  const [found, total] = await Promise.all([page(sql, executionId, request), count(sql, executionId, request)]);
+  const events = found.slice(0, request.pageSize);
+  return { events, total, hasMore: found.length > events.length };
 }
 
+/** One row more than the page has, where there is one. */
 function page(sql: Sql, executionId: number, request: EventPageRequest): Promise<LogEvent[]> {
   const where = conditionsOf(executionId, request);
   if (request.sinceEventId !== null) where.add('event_id > ?', request.sinceEventId);
-  const limit = where.bind(request.pageSize);
+  const limit = where.bind(request.pageSize + 1);
   const offset = where.bind((request.page - 1) * request.pageSize);
   return sql.rows<LogEvent>(
     `select ${EVENT_COLUMNS}

@@ -5,7 +5,7 @@
  */
 import type { ExecutionRow } from '../../actors/ports.ts';
 import type { ExecutionListRequest } from '../../actors/services.ts';
-import { type Conditions, createConditions } from './conditions.ts';
+import { addExcept, type Conditions, createConditions } from './conditions.ts';
 import type { Sql } from './pool.ts';
 import { EXECUTION_COLUMNS, OPEN } from './rows.ts';
 
@@ -16,10 +16,12 @@ const ID = /^[1-9]\d{0,15}$/;
 export async function listExecutions(
   sql: Sql,
   request: ExecutionListRequest,
-): Promise<{ rows: ExecutionRow[]; total: number; totalIsExact: boolean }> {
+): Promise<{ rows: ExecutionRow[]; total: number; totalIsExact: boolean; hasMore: boolean }> {
   const entries = await matchingEntries(sql, request);
-  const [rows, counted] = await Promise.all([page(sql, request, entries), count(sql, request, entries)]);
-  return { rows, total: Math.min(counted, COUNTED_MAX), totalIsExact: counted <= COUNTED_MAX };
+  const [found, counted] = await Promise.all([page(sql, request, entries), count(sql, request, entries)]);
+  const rows = found.slice(0, request.pageSize);
+  const total = Math.min(counted, COUNTED_MAX);
+  return { rows, total, totalIsExact: counted <= COUNTED_MAX, hasMore: found.length > rows.length };
 }
 
 /** Catalog ids the path filters mean; null without such a filter. Looked up first, so that the plan knows how many. */
@@ -41,6 +43,7 @@ async function matchingEntries(sql: Sql, { path, q }: ExecutionListRequest): Pro
   };
 }
 
+/** One row more than the page has, where there is one. */
 function page(sql: Sql, request: ExecutionListRequest, entries: Entries): Promise<ExecutionRow[]> {
   const where = conditionsOf(request, entries);
   if (request.beforeExecutionId !== null) {
@@ -50,7 +53,7 @@ function page(sql: Sql, request: ExecutionListRequest, entries: Entries): Promis
       request.beforeExecutionId,
     );
   }
-  const limit = where.bind(request.pageSize);
+  const limit = where.bind(request.pageSize + 1);
   const offset = where.bind((request.page - 1) * request.pageSize);
   if (request.order === 'start_time' || request.order === '-start_time') {
     const direction = request.order === 'start_time' ? 'asc' : 'desc';
@@ -113,6 +116,7 @@ function conditionsOf(request: ExecutionListRequest, entries: Entries): Conditio
     else where.addFixed(byPath);
   }
   if (request.stuck === true) where.addFixed(STUCK);
+  addExcept(where, request.exceptCatalogIds);
   if (request.error !== null) {
     where.add(`status in ('failed', 'cancelled') and position(lower(?) in lower(error)) > 0`, request.error);
   }

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type CommandRow, type CommandStatus, type ExecutionRow, UnavailableError } from '../../actors/ports.ts';
 import type { ReadService } from '../../actors/services.ts';
-import { createConditions } from './conditions.ts';
+import { addExcept, createConditions } from './conditions.ts';
 import { pageEvents } from './event-page.ts';
 import { listExecutions } from './execution-list.ts';
 import type { Database, Sql } from './pool.ts';
@@ -108,6 +108,7 @@ function listCommands(sql: Sql, filter: CommandFilter): Promise<CommandRow[]> {
     where.add('created_at < now() - make_interval(secs => ?)', filter.olderThanSeconds);
   }
   if (filter.after !== undefined) where.add('command_id > ?', filter.after);
+  addExcept(where, filter.exceptCatalogIds);
   const limit = where.bind(filter.limit);
   return sql.rows<CommandRow>(
     `select ${COMMAND_COLUMNS} from core.command ${where.clause()} order by command_id limit ${limit}`,

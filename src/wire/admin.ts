@@ -11,6 +11,7 @@ import type {
 } from '../../actors/services.ts';
 import { map } from './fields.ts';
 import { idOut } from './ids.ts';
+import { cutPage } from './pagination.ts';
 
 const count = v.number();
 const nullableText = v.nullable(v.string());
@@ -148,7 +149,9 @@ const auditRow = v.object({
 
 export const auditAnswer = v.object({ rows: v.array(auditRow), next_after: v.nullable(v.number()) });
 
-export function auditToWire(rows: readonly StoredAudit[], limit: number): v.InferOutput<typeof auditAnswer> {
+/** `found` may hold one row more than the page does. */
+export function auditToWire(found: readonly StoredAudit[], limit: number): v.InferOutput<typeof auditAnswer> {
+  const { rows, last } = cutPage(found, limit);
   return {
     rows: rows.map((row) => ({
       audit_id: row.auditId,
@@ -162,7 +165,7 @@ export function auditToWire(rows: readonly StoredAudit[], limit: number): v.Infe
       ip: row.ip,
       detail: row.detail,
     })),
-    next_after: rows.length < limit ? null : (rows.at(-1)?.auditId ?? null),
+    next_after: last?.auditId ?? null,
   };
 }
 

@@ -11,14 +11,23 @@ export const pagination = v.object({
 });
 export type Pagination = v.InferOutput<typeof pagination>;
 
-/** `total` null: not counted; a full page then stands for "there may be more". */
-export function paginationOf(page: number, pageSize: number, total: number | null, rows: number): Pagination {
+/** `total` null: not counted. */
+export function paginationOf(page: number, pageSize: number, total: number | null, hasMore: boolean): Pagination {
   return {
     page,
     page_size: pageSize,
     total_events: total,
     total_pages: total === null ? null : Math.ceil(total / pageSize),
-    has_next: total === null ? rows >= pageSize : page * pageSize < total,
+    has_next: hasMore,
     has_prev: page > 1,
   };
+}
+
+/** A page of `limit` rows out of rows of which one more was asked for; `last` is null at the end of the list. */
+export function cutPage<T>(
+  found: readonly T[],
+  limit: number,
+): { readonly rows: readonly T[]; readonly last: T | null } {
+  const rows = found.slice(0, limit);
+  return { rows, last: found.length > limit ? (rows.at(-1) ?? null) : null };
 }

@@ -140,6 +140,7 @@ function world(rows: readonly CatalogEntry[], cache = { countMax: 100, sizeMax: 
     add: unused,
     version: unused,
     meta: unused,
+    ruled: unused,
     newest: unused,
     list: unused,
     count: unused,

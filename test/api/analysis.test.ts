@@ -15,7 +15,7 @@ function analyzing(lastEventId: number) {
           const { sinceEventId, untilEventId } = request;
           const count = (untilEventId ?? 0) - (sinceEventId ?? 0);
           const events = Array.from({ length: count }, (_, index) => logEvent((sinceEventId ?? 0) + index + 1));
-          return { events, total: null };
+          return { events, total: null, hasMore: false };
         },
       },
       catalog: { byId: async () => catalogEntry({ content: 'kind: Playbook\n', tasksCount: 2 }) },

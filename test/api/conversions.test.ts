@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Services } from '../../actors/services.ts';
 import { createCallers } from '../../src/host/caller.ts';
-import { CREDENTIAL, catalogEntry, executionRow, fakeServices, STORED } from './fake-services.ts';
+import { CREDENTIAL, catalogEntry, commandRow, executionRow, fakeServices, STORED } from './fake-services.ts';
 import { ask, testHost } from './test-host.ts';
 
 /** Collects the arguments of every call of these functions. */
@@ -299,9 +299,24 @@ test('a listed command tells its ages', async () => {
   );
   const { json } = await ask(app, 'GET', '/api/commands?status=claimed,PENDING&limit=1');
   expect(json).toMatchObject({
-    next_after: 41012,
+    // A full page is not the last one only when there is a row behind it.
+    next_after: null,
     commands: [{ age_seconds: 1.093, claim_age_seconds: 1.093, worker_status: 'ready' }],
   });
+});
+
+test.each(['/api/commands', '/api/executions/41007/commands'])('%s goes on where its page ended', async (url) => {
+  const rows = [41012, 41013, 41014].map((commandId) => commandRow({ commandId }));
+  const commands = async ({ limit, after = 0 }: { limit: number; after?: number }) =>
+    rows.filter((row) => row.commandId > after).slice(0, limit);
+  const { app } = testHost(fakeServices({ reads: { commands } }));
+  const page = async (query: string) => {
+    const { json } = await ask(app, 'GET', `${url}?${query}`);
+    return [json.commands.length, json.next_after];
+  };
+  expect(await page('limit=2')).toEqual([2, 41013]);
+  expect(await page('limit=2&after=41012')).toEqual([2, null]);
+  expect(await page('limit=3')).toEqual([3, null]);
 });
 
 test('an execution is asked for once', async () => {

@@ -363,6 +363,7 @@ export function fakeServices(changes: Changes = {}): Services {
       executable: () => Promise.reject(new Error('the routes never ask this')),
       playbook: async () => ({ entry: catalogEntry(), playbook: playbookOf([step('start')]) }),
       accessRules: async () => ({}),
+      ruled: async () => [],
       ...changes.catalog,
     },
     credentials: {
@@ -448,7 +449,13 @@ export function fakeServices(changes: Changes = {}): Services {
       ...changes.tokens,
     },
     identities: { identify: async () => null, onRevoked: () => () => {}, ...changes.identities },
-    executionAccess: { check: async () => {}, ...changes.executionAccess },
+    executionAccess: {
+      check: async () => {},
+      allows: async () => true,
+      checkPlaybook: async () => {},
+      allowsPlaybook: async () => true,
+      ...changes.executionAccess,
+    },
     denials: { note: () => {}, ...changes.denials },
     explanations: {
       of: async (executionId) => ({ executionId, status: 'completed', sentence: '', stuck: false, waitingOn: [] }),
@@ -502,8 +509,8 @@ export function fakeServices(changes: Changes = {}): Services {
     schema: { init: async () => ({ version: 12, applied: [] }), ...changes.schema },
     reads: {
       execution: async () => executionRow(),
-      executions: async () => ({ rows: [executionRow()], total: 1, totalIsExact: true }),
-      events: async () => ({ events: [logEvent(1)], total: 1 }),
+      executions: async () => ({ rows: [executionRow()], total: 1, totalIsExact: true, hasMore: false }),
+      events: async () => ({ events: [logEvent(1)], total: 1, hasMore: false }),
       commands: async () => [commandRow()],
       dashboard: async () => ({
         totalExecutions: 120,

@@ -204,7 +204,7 @@ test('the log goes on where its page ended, and says when there is no more', asy
     keychain: {
       log: async (filter) => {
         filters.push(filter);
-        return [row];
+        return filter.after === null ? [row, { ...row, seq: 8 }] : [{ ...row, seq: 8 }];
       },
     },
   });
@@ -218,8 +218,8 @@ test('the log goes on where its page ended, and says when there is no more', asy
   const next = await ask(app, 'GET', `/api/keychain/catalog/2003/log?after=${encodeURIComponent(page.next_after)}`);
   expect(next.json.next_after).toBeNull();
   expect(filters).toEqual([
-    { catalogId: 2003, name: 'billing', after: null, limit: 1 },
-    { catalogId: 2003, name: null, after: { cacheKey: 'billing:2003:global', seq: 7 }, limit: 100 },
+    { catalogId: 2003, name: 'billing', after: null, limit: 2 },
+    { catalogId: 2003, name: null, after: { cacheKey: 'billing:2003:global', seq: 7 }, limit: 101 },
   ]);
   expect((await ask(app, 'GET', '/api/keychain/catalog/2003/log?after=x')).status).toBe(422);
 });

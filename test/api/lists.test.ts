@@ -12,7 +12,7 @@ function listing(total: number, totalIsExact = true) {
         const rows = Array.from({ length: Math.min(request.pageSize, total) }, (_, index) =>
           executionRow({ executionId: 500 - index }),
         );
-        return { rows, total, totalIsExact };
+        return { rows, total, totalIsExact, hasMore: request.page * request.pageSize < total };
       },
     },
   });
@@ -94,6 +94,7 @@ describe('executions', () => {
           ],
           total: 2,
           totalIsExact: true,
+          hasMore: false,
         }),
       },
     });
@@ -124,6 +125,7 @@ describe('events', () => {
           return {
             events: ordered.slice(from, from + request.pageSize),
             total: request.sinceEventId === null ? found.length : null,
+            hasMore: from + request.pageSize < ordered.length,
           };
         },
       },
@@ -214,13 +216,18 @@ describe('events', () => {
 });
 
 test('a full page of playbooks names the next one', async () => {
-  const { app } = testHost();
-  const { headers } = await ask(app, 'GET', '/api/catalog/playbooks?limit=1&q=demo');
-  expect(headers['link']).toBe('</api/catalog/playbooks?limit=1&q=demo&after_path=demo%2Fgreet>; rel="next"');
+  const rows = ['demo/greet', 'demo/loop'].map((path) => catalogEntry({ path }));
+  const list = async ({ limit }: { limit: number }) => rows.slice(0, limit);
+  const { app } = testHost(fakeServices({ catalog: { list } }));
+  const link = async (limit: number) =>
+    (await ask(app, 'GET', `/api/catalog/playbooks?limit=${limit}&q=demo`)).headers['link'];
+  expect(await link(1)).toBe('</api/catalog/playbooks?limit=1&q=demo&after_path=demo%2Fgreet>; rel="next"');
+  // Full, and yet the last one.
+  expect(await link(2)).toBeUndefined();
 });
 
 test('playbooks are a bare list with the total of all pages', async () => {
-  const entries = ['a', 'b'].map((path) => catalogEntry({ path }));
+  const entries = ['a', 'b', 'c'].map((path) => catalogEntry({ path }));
   const { app } = testHost(fakeServices({ catalog: { list: async () => entries, count: async () => 7 } }));
   const answer = await ask(app, 'GET', '/api/catalog/playbooks?limit=2');
   expect(answer.json).toHaveLength(2);

@@ -131,7 +131,7 @@ describe('in enforce mode', () => {
       reads: {
         executions: async () => {
           seen.push(own.current());
-          return { rows: [], total: 0, totalIsExact: true };
+          return { rows: [], total: 0, totalIsExact: true, hasMore: false };
         },
       },
     });

@@ -214,6 +214,7 @@ describe('the stream of an execution', () => {
             .filter((each) => each.eventId > (page.sinceEventId ?? 0) && each.eventId <= (page.untilEventId ?? 1e9))
             .slice(0, page.pageSize),
           total: null,
+          hasMore: false,
         }),
       },
     });

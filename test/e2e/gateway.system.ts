@@ -227,6 +227,12 @@ workflow:
     expect((await seen(viewer, `/api/events/${run}`)).status).toBe(403);
     expect((await seen(viewer, '/api/executions?path=e2e/narrow')).json).toEqual([]);
     expect((await seen(other, '/api/executions?path=e2e/narrow')).json).not.toEqual([]);
+    const runs = async (token: string) =>
+      (await seen(token, '/api/commands?limit=1000')).json.commands.map(
+        (each: { execution_id: number }) => each.execution_id,
+      );
+    expect(await runs(viewer)).not.toContain(run);
+    expect(await runs(other)).toContain(run);
     const as = (token: string) => ({ authorization: `Bearer ${token}` });
     expect((await direct('POST', `/api/executions/${run}/cancel`, {}, as(other))).status).toBe(403);
     expect((await direct('POST', `/api/executions/${run}/rerun`, {}, as(other))).status).toBe(403);

@@ -138,6 +138,24 @@ describe('the list of executions', () => {
     });
   });
 
+  const ends: readonly [Partial<ExecutionListRequest>, boolean][] = [
+    [{ pageSize: 3 }, false],
+    [{ pageSize: 2 }, true],
+    [{ pageSize: 2, page: 2 }, false],
+    [{ pageSize: 2, order: '-duration' }, true],
+    [{ pageSize: 2, beforeExecutionId: failed }, false],
+    [{ pageSize: 1, beforeExecutionId: failed }, true],
+  ];
+  test.each(ends)('%j has more behind it: %s', async (request, hasMore) => {
+    expect((await reads.executions({ ...ALL, ...request })).hasMore).toBe(hasMore);
+  });
+
+  test('leaves out versions of playbooks as if they had no runs', async () => {
+    const page = await reads.executions({ ...ALL, exceptCatalogIds: [901, 902] });
+    expect(page).toMatchObject({ rows: [{ executionId: child }, { executionId: root }], total: 2 });
+    expect(await listed({ exceptCatalogIds: [] })).toEqual([failed, child, root]);
+  });
+
   test('gives one execution as the store has it', async () => {
     expect(await reads.execution(child)).toMatchObject({ executionId: child, result: { ok: true }, progress: 100 });
     expect(await reads.execution(1)).toBeNull();
@@ -164,8 +182,17 @@ describe('the pages of a log', () => {
     expect(answer.total).toBe(total);
   });
 
+  test.each([
+    [{ sinceEventId: 2, pageSize: 2 }, false],
+    [{ sinceEventId: 1, pageSize: 2 }, true],
+    [{ pageSize: 4 }, false],
+    [{ pageSize: 2, order: 'desc' as const }, true],
+  ])('%j has more behind it: %s', async (request, hasMore) => {
+    expect((await reads.events(root, { ...LOG, ...request })).hasMore).toBe(hasMore);
+  });
+
   test('of an unknown execution are empty', async () => {
-    expect(await reads.events(1, LOG)).toEqual({ events: [], total: 0 });
+    expect(await reads.events(1, LOG)).toEqual({ events: [], total: 0, hasMore: false });
   });
 });
 
@@ -177,6 +204,7 @@ test('commands are found by what they are and who has them', async () => {
   expect(await found({ statuses: ['CLAIMED', 'RUNNING', 'FAILED'], limit: 10 })).toEqual([8002, 8003]);
   expect(await found({ workerId: 'w1', limit: 10 })).toEqual([8002]);
   expect(await found({ pool: 'other', limit: 10 })).toEqual([]);
+  expect(await found({ exceptCatalogIds: [db.catalogId], limit: 10 })).toEqual([]);
   expect(await found({ after: 8001, limit: 1 })).toEqual([8002]);
   expect(await found({ olderThanSeconds: 1e9, limit: 10 })).toEqual([]);
 });

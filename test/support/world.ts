@@ -266,6 +266,7 @@ export class World {
       validate: refuse,
       read: refuse,
       accessRules: refuse,
+      ruled: refuse,
       executable: async ({ path, catalogId }) => {
         if (catalogId !== undefined) return byId(catalogId);
         const found = [...this.#playbooks.values()].find(({ entry }) => entry.path === path);

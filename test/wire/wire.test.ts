@@ -79,9 +79,9 @@ test.each(['infinity', '2026-11-20', '2026-13-20T10:15:02Z', '2026-11-20T10:15:0
 });
 
 test('pages know their neighbours', () => {
-  expect(paginationOf(1, 100, 0, 0)).toMatchObject({ total_pages: 0, has_next: false, has_prev: false });
-  expect(paginationOf(2, 10, 25, 10)).toMatchObject({ total_pages: 3, has_next: true, has_prev: true });
-  expect(paginationOf(1, 10, null, 10)).toMatchObject({ total_events: null, has_next: true });
+  expect(paginationOf(1, 100, 0, false)).toMatchObject({ total_pages: 0, has_next: false, has_prev: false });
+  expect(paginationOf(2, 10, 25, true)).toMatchObject({ total_pages: 3, has_next: true, has_prev: true });
+  expect(paginationOf(1, 10, null, true)).toMatchObject({ total_events: null, has_next: true });
 });
 
 describe('events', () => {
