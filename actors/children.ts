@@ -8,7 +8,7 @@ import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
-import { metaOf } from './grant.ts';
+import { endsStep, metaOf } from './grant.ts';
 import type { CommandRow, ExecutionRow, Log, Store } from './ports.ts';
 import { parkTimeoutSeconds } from './report.ts';
 import type { Supervisor } from './supervisor.ts';
@@ -141,7 +141,7 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
         : { status: 'failed', context: { error: { ...failure } as JsonMap } },
   };
   const event = actor.append(call);
-  if (row.iterationIndex === null) {
+  if (endsStep(row)) {
     const { status } = call;
     actor.append({
       ...node,

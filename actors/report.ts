@@ -9,7 +9,7 @@ import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
-import { metaOf } from './grant.ts';
+import { endsStep, metaOf } from './grant.ts';
 import type { CommandRow, ExecutionStatus } from './ports.ts';
 import type { Report, ReportedOutcome, ReportReceipt } from './services.ts';
 
@@ -261,7 +261,7 @@ export function canonicalRows(
         ...(outcome.failedTask ? { failed_task: outcome.failedTask } : {}),
       },
     });
-    if (row.iterationIndex === null) {
+    if (endsStep(row)) {
       drafts.push({
         ...node,
         type: 'step.exit',

@@ -8,7 +8,7 @@ import { runOf } from '../machines/execution/take-turn.ts';
 import { hintOf } from './command-hint.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
-import { metaOf } from './grant.ts';
+import { endsStep, metaOf } from './grant.ts';
 import type { CommandHint, CommandRow, ParkedCommand, Store } from './ports.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -74,7 +74,7 @@ function failOverdue(actor: ExecutionActor, row: CommandRow, wait: RetryWait): v
     result: { status: 'failed', context: { error } },
     meta: Object.keys(wait.ctx).length > 0 ? { ...meta, ctx: wait.ctx } : meta,
   });
-  if (row.iterationIndex === null) {
+  if (endsStep(row)) {
     const context = { status: 'failed', activation: row.activation };
     actor.append({ ...common, type: 'step.exit', context, meta });
   }

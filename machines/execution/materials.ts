@@ -45,6 +45,8 @@ export class Materials {
   isOpened = false;
   readonly loops = new Map<string, LoopMaterial>();
   readonly #bodies = new Map<number, Body>();
+  /** The outcome of the iteration that ended last, whether or not its loop keeps it. */
+  #lastIteration: { readonly outcome: number; readonly body: Body } | null = null;
   #sweepAt = SWEEP_FROM;
 
   /** Takes what is worth keeping from an event that is being folded. */
@@ -80,14 +82,16 @@ export class Materials {
     const loop = this.loops.get(step);
     if (iteration === null || outcome === null || loop === undefined || !current) return;
     const isCursor = loop.items === null && loop.ref === null;
-    loop.results[iteration] = ok && isCursor ? NOTHING : (this.#bodies.get(outcome) ?? (ok ? NOTHING : SILENT));
+    const body = this.#bodies.get(outcome) ?? (ok ? NOTHING : SILENT);
+    loop.results[iteration] = ok && isCursor ? NOTHING : body;
+    this.#lastIteration = { outcome, body };
     this.#bodies.delete(outcome);
   }
 
   /** What the command that was closed just now had to say. */
   settledBody(settled: Settled): Body | null {
-    const kept = settled.iteration === null ? undefined : this.loops.get(settled.step)?.results[settled.iteration];
-    return (settled.current ? kept : undefined) ?? this.body(settled.outcome) ?? null;
+    const last = this.#lastIteration;
+    return last !== null && last.outcome === settled.outcome ? last.body : (this.body(settled.outcome) ?? null);
   }
 
   /** Log positions the run refers to whose values are not here. */
@@ -142,7 +146,7 @@ export function bodyOf(event: LogEvent): Body {
   const context = event.result?.context ?? {};
   const reference = event.result?.reference ?? null;
   return {
-    data: reference === null ? context['data'] : context,
+    data: reference === null ? context['data'] : summaryOf(event, context),
     reference,
     error: failureOf(event),
     tasks: mapIn(event.meta, 'tasks'),
@@ -151,6 +155,13 @@ export function bodyOf(event: LogEvent): Body {
     values: mapIn(event.context, 'values'),
     references: mapIn(event.context, 'references'),
   };
+}
+
+/** The summary of a stored value; a failure tells its error beside it, which is no member of the value. */
+function summaryOf(event: LogEvent, context: JsonMap): JsonMap {
+  if (event.type !== 'call.error') return context;
+  const { error: _error, failed_task: _task, ...summary } = context;
+  return summary;
 }
 
 /** What closed an iteration had to say; as `Materials` keeps it when the row is folded. */

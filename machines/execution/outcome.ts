@@ -77,7 +77,10 @@ export function envelopeExtras(situation: Situation): JsonMap {
   };
   // A failure of the step itself (its `set`) is none of its task.
   if (situation.outcome !== 'failed' || situation.failure !== null || error === null) return extras;
-  if (task?.kind === 'postgres' && error.code !== null) extras['pg'] = { code: error.code, sqlstate: error.code };
+  if (task?.kind === 'postgres') {
+    const sqlstate = /^[0-9A-Z]{5}$/.test(error.code ?? '') ? error.code : null;
+    extras['pg'] = { code: sqlstate, sqlstate };
+  }
   const details = isMap(error.details) ? error.details : {};
   if (task?.kind === 'python') extras['py'] = traceOf(error, details, 'PY_');
   if (task?.kind === 'javascript') extras['js'] = traceOf(error, details, 'JS_');

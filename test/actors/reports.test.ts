@@ -55,6 +55,21 @@ describe('a report', () => {
     expect(world.command(id, 'a@1')).toMatchObject({ status: 'COMPLETED', attempt: 1, error: null });
   });
 
+  test('of the claim of a cursor does not end the step', async () => {
+    const cursor = { kind: 'postgres', auth: 'db', claim: 'select 1' };
+    const loop = { cursor, iterator: 'row', spec: { mode: 'cursor' } };
+    const drains = new World({ drain: [step('each', { loop })] });
+    const run = (await drains.start('drain')).executionId;
+    for (const data of [{ rows: [{ id: 1 }] }, null, { rows: [] }]) {
+      await drains.report(await claimed(drains, 'alice'), { data });
+    }
+    expect(drains.types(run).filter((type) => /^(step|loop)/.test(type))).toEqual([
+      'step.enter each',
+      'loop.done each',
+      'step.exit each',
+    ]);
+  });
+
   test('of a failure says what went wrong, with its data', async () => {
     await world.report(command, {
       outcome: 'error',

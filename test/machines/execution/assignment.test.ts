@@ -246,7 +246,7 @@ describe('names on the server', () => {
       "output.js.exception == 'T' and output.js.traceback == 'tb'",
     ],
     ['python', null, { kind: 'timeout', code: null }, "output.py.exception == ''"],
-    ['postgres', null, { kind: 'connection', code: null }, 'output.pg is undefined and output.error'],
+    ['postgres', null, { kind: 'connection', code: null }, 'output.pg.code is none and output.error'],
   ])('the envelope of a failed %s step has its own members', (kind, data, error, when) => {
     const tools: { [kind: string]: object } = {
       http: { url: 'http://x' },

@@ -59,6 +59,15 @@ describe('a cursor loop', () => {
     });
   });
 
+  test('keeps what its bodies write into variables', () => {
+    const story = claimed(drain({ frame: { max_rows: 2 }, max_in_flight: 2 }).start(), rows(1, 2));
+    story.ok('each#1', null, { ctx: { seen: 'b' } });
+    expect(story.told).toEqual(['ctx.updated each']);
+    story.ok('each#0', null, { ctx: { 'more.n': 1 } });
+    claimed(story, rows());
+    expect(story.variables).toEqual({ seen: 'b', more: { n: 1 } });
+  });
+
   test('is done at once when the first claim finds nothing', () => {
     const story = claimed(drain().start(), rows());
     expect(story.events('loop.done')[0]).toMatchObject({ status: 'completed' });

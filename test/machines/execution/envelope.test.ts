@@ -68,6 +68,25 @@ describe('output.http', () => {
     expect(story.variables).toMatchObject({ s: 200, h: '1', all: { status: 200, headers: { 'retry-after': '1' } } });
   });
 
+  test('of an answer stored apart does not take its error for a member of it', () => {
+    const story = seen({ kind: 'mcp' }, 'error', { e: '{{ a.error }}', k: '{{ error.kind }}' });
+    const stored = story.store({ error: 'the data says', text: 'x'.repeat(100) }, 'a', 10);
+    if (stored === null) throw new Error('expected a stored value');
+    story.note({
+      type: 'call.error',
+      status: 'failed',
+      nodeName: 'a',
+      commandId: story.command('a').commandId,
+      result: {
+        status: 'failed',
+        context: { ...stored.summary, error: { kind: 'tool_error' }, failed_task: 'a_task' },
+        reference: stored.reference,
+      },
+    });
+    story.close('a', 'command.failed');
+    expect(story.variables).toEqual({ e: 'the data says', k: 'tool_error' });
+  });
+
   test('is undefined where no answer came, and for other kinds', () => {
     const none = { d: '{{ output.http is defined }}' };
     expect(seen(HTTP, 'error', none).fail('a', { kind: 'connection' }).variables).toEqual({ d: false });
@@ -103,6 +122,11 @@ describe('output.pg, output.py, output.js', () => {
       story.fail('a', error, { meta: Array.isArray(shape) ? { failed_task: 'two' } : {} });
       expect(story.variables).toEqual({ all: expected, whole: expected });
     }
+  });
+
+  test('pg has no code where the database gave none', () => {
+    const story = seen({ kind: 'postgres', auth: 'db', command: 'select 1' }, 'error', { pg: '{{ output.pg }}' });
+    expect(story.fail('a', { code: 'CONN_REFUSED' }).variables).toEqual({ pg: { code: null, sqlstate: null } });
   });
 
   test('say nothing where the step itself failed', () => {
