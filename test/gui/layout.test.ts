@@ -1,6 +1,7 @@
 /** The layout of graphs: nothing overlaps, chains are straight, and a large playbook is drawn at once. */
 import { describe, expect, test } from 'vitest';
-import { type LayoutEdge, type LayoutNode, layoutGraph, pathOf } from '../../src/gui/graph/layout.ts';
+import { type LayoutEdge, type LayoutNode, layoutGraph } from '../../src/gui/graph/layout.ts';
+import { pathOf } from '../../src/gui/graph/route-path.ts';
 
 const OPTIONS = { direction: 'down', layerGap: 48, nodeGap: 24 } as const;
 
@@ -117,5 +118,17 @@ describe('layout', () => {
       ),
     ).toBe('M1 2C1 3 3 3 3 4');
     expect(pathOf([], 'down')).toBe('');
+  });
+
+  test('edges with labels leave a wide box straight down to what they lead to', () => {
+    const wide = { id: 'wide', width: 600, height: 100 };
+    const label = { width: 110, height: 20 };
+    const edges = ['a', 'b', 'c'].map((id) => ({ ...edge('wide', id), label }));
+    const { nodes, routes } = layoutGraph([wide, ...['a', 'b', 'c'].map(node)], edges, OPTIONS);
+    for (const { points, id } of routes) {
+      const target = nodes.get(edges.find((each) => each.id === id)?.to ?? '');
+      const middle = (target?.x ?? 0) + (target?.width ?? 0) / 2;
+      for (const point of points) expect(point.x).toBeCloseTo(middle, 0);
+    }
   });
 });

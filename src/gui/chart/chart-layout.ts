@@ -1,5 +1,6 @@
 /** A chart laid out from the inside: what a state holds gives its size, and arrows that cross its border start at it. Pure. */
-import { LOOP_REACH, layoutGraph, type Point } from '../graph/layout.ts';
+import { layoutGraph } from '../graph/layout.ts';
+import { LOOP_REACH, type Point } from '../graph/route-path.ts';
 import type { ChartArrow, ChartModel, ChartState } from './chart-model.ts';
 
 export interface StateBox {

@@ -1,7 +1,7 @@
 /** A chart as a drawing with its active states, and the same as a table. */
 import { useMemo, useState } from 'preact/hooks';
 import type { ChartConfig } from '../core/wire.ts';
-import { pathOf } from '../graph/layout.ts';
+import { pathOf } from '../graph/route-path.ts';
 import { ScrollRegion } from '../parts/scroll-region.tsx';
 import { LABEL_LINE, labelWidth, layoutChart } from './chart-layout.ts';
 import { type ChartModel, chartModel, withOuter } from './chart-model.ts';

@@ -71,7 +71,7 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
   };
   return (
     <div class="stack">
-      <EventFilterBar id={row.execution_id} filters={filters} />
+      <EventFilterBar filters={filters} />
       <div class={open === null ? undefined : 'columns wide-first'}>
         <section
           class="card"
@@ -85,6 +85,13 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
             <p class="small soft" role="status">
               {source.total.toLocaleString('en')} {isFiltered(filters) ? 'events fit' : 'events, newest first'}
             </p>
+            <Download
+              path={`/api/events/${row.execution_id}${queryText({ ...filters, format: 'ndjson' })}`}
+              name={`execution-${row.execution_id}.ndjson`}
+              tiny
+            >
+              <Icon name="down" size={14} /> Download
+            </Download>
           </header>
           {error !== null && source.total === 0 ? (
             <Failed error={error} />
@@ -138,8 +145,7 @@ function EventRow({ event, start }: { event: LogEvent | null; start: string }) {
   );
 }
 
-function EventFilterBar({ id, filters }: { id: number; filters: EventFilters }) {
-  const download = `/api/events/${id}${queryText({ ...filters, format: 'ndjson' })}`;
+function EventFilterBar({ filters }: { filters: EventFilters }) {
   return (
     <search class="filters">
       <select
@@ -200,9 +206,6 @@ function EventFilterBar({ id, filters }: { id: number; filters: EventFilters }) 
       >
         <input class="short" name="number" inputMode="numeric" aria-label="Number of an event" placeholder="Number" />
       </form>
-      <Download path={download} name={`execution-${id}.ndjson`}>
-        <Icon name="down" size={14} /> Download
-      </Download>
     </search>
   );
 }

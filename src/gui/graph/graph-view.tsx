@@ -9,7 +9,8 @@ import type { GraphEdge, GraphNode, StepGraph } from '../core/wire.ts';
 import { Icon } from '../parts/icons.tsx';
 import { toneIcon, toneOf } from '../parts/status.tsx';
 import { GraphTable } from './graph-table.tsx';
-import { type Layout, layoutGraph, pathOf } from './layout.ts';
+import { type Layout, layoutGraph } from './layout.ts';
+import { pathOf } from './route-path.ts';
 
 const DRAWN_MAX = 300;
 /** `beside` is what stands beside the name: edges, icon and a duration such as `12 m 34 s`. */

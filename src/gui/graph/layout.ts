@@ -4,6 +4,8 @@
  * edge label is a node of its own, so neither ever lies under a box. Positions along a layer are the least squares
  * fit to the neighbours under the required distances, which is what makes chains straight. Pure and deterministic.
  */
+import { type Item, inLayers, orderLayers } from './layer-order.ts';
+import { LOOP_REACH, type Point } from './route-path.ts';
 
 export interface LayoutNode {
   readonly id: string;
@@ -16,11 +18,6 @@ export interface LayoutEdge {
   readonly from: string;
   readonly to: string;
   readonly label?: { readonly width: number; readonly height: number };
-}
-
-export interface Point {
-  readonly x: number;
-  readonly y: number;
 }
 
 export interface Placed extends LayoutNode {
@@ -53,25 +50,11 @@ export interface LayoutOptions {
   readonly nodeGap: number;
 }
 
-/** A box or an invisible node on its way; `across` runs along the layer, `along` from layer to layer. */
-interface Item {
-  readonly id: string | null;
-  readonly edge: number | null;
-  readonly isLabel: boolean;
-  readonly across: number;
-  readonly along: number;
-  layer: number;
-  order: number;
-  at: number;
-  readonly up: Item[];
-  readonly down: Item[];
-}
-
-const SWEEPS = 8;
 const SETTLE_PASSES = 10;
 const INVISIBLE = 12;
-/** How far an edge to its own node reaches beyond it, in px. */
-export const LOOP_REACH = 26;
+/** Edges with a label leave a wide box at least so far from its corners and from each other, in px. */
+const CORNER = 24;
+const APART = 16;
 
 export function layoutGraph(
   nodes: readonly LayoutNode[],
@@ -189,48 +172,6 @@ export function layoutGraph(
   };
 }
 
-/** The smooth path through the points of a route, as an SVG path. */
-export function pathOf(points: readonly Point[], direction: 'down' | 'right'): string {
-  const [first, ...rest] = points;
-  if (first === undefined) return '';
-  const [reach, last] = rest;
-  if (isSelfLoop(points) && reach !== undefined && last !== undefined) {
-    const [c1, c2] =
-      first.x === last.x
-        ? [
-            { x: reach.x + LOOP_REACH / 3, y: first.y - 4 },
-            { x: reach.x + LOOP_REACH / 3, y: last.y + 4 },
-          ]
-        : [
-            { x: first.x - 4, y: reach.y + LOOP_REACH / 3 },
-            { x: last.x + 4, y: reach.y + LOOP_REACH / 3 },
-          ];
-    return `M${round(first.x)} ${round(first.y)}C${round(c1.x)} ${round(c1.y)} ${round(c2.x)} ${round(c2.y)} ${round(last.x)} ${round(last.y)}`;
-  }
-  let text = `M${round(first.x)} ${round(first.y)}`;
-  let from = first;
-  for (const to of rest) {
-    const middle = direction === 'down' ? (from.y + to.y) / 2 : (from.x + to.x) / 2;
-    const [c1, c2] =
-      direction === 'down'
-        ? [
-            { x: from.x, y: middle },
-            { x: to.x, y: middle },
-          ]
-        : [
-            { x: middle, y: from.y },
-            { x: middle, y: to.y },
-          ];
-    text += `C${round(c1.x)} ${round(c1.y)} ${round(c2.x)} ${round(c2.y)} ${round(to.x)} ${round(to.y)}`;
-    from = to;
-  }
-  return text;
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
-}
-
 function newItem(id: string | null, edge: number | null, across: number, along: number, isLabel = false): Item {
   return { id, edge, isLabel, across, along, layer: 0, order: 0, at: 0, up: [], down: [] };
 }
@@ -286,67 +227,6 @@ function assignLayers(
   }
 }
 
-function inLayers(items: readonly Item[]): Item[][] {
-  const layers: Item[][] = [];
-  for (const item of items) {
-    while (layers.length <= item.layer) layers.push([]);
-    const layer = layers[item.layer]!;
-    item.order = layer.length;
-    layer.push(item);
-  }
-  return layers;
-}
-
-/** Sorts each layer by the mean place of its neighbours, down and up again, and keeps the order with fewest crossings. */
-function orderLayers(layers: Item[][]): void {
-  let best = layers.map((layer) => [...layer]);
-  let fewest = crossings(layers);
-  for (let sweep = 0; sweep < SWEEPS && fewest > 0; sweep++) {
-    const down = sweep % 2 === 0;
-    const sequence = down ? layers : [...layers].reverse();
-    for (const layer of sequence) {
-      const wish = new Map(layer.map((item) => [item, meanOrder(down ? item.up : item.down, item.order)]));
-      layer.sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0) || a.order - b.order);
-      layer.forEach((item, order) => {
-        item.order = order;
-      });
-    }
-    const count = crossings(layers);
-    if (count < fewest) {
-      fewest = count;
-      best = layers.map((layer) => [...layer]);
-    }
-  }
-  best.forEach((layer, index) => {
-    layers[index] = layer;
-    layer.forEach((item, order) => {
-      item.order = order;
-    });
-  });
-}
-
-function meanOrder(neighbours: readonly Item[], otherwise: number): number {
-  if (neighbours.length === 0) return otherwise;
-  return neighbours.reduce((sum, each) => sum + each.order, 0) / neighbours.length;
-}
-
-/** Pairs of links between neighbouring layers that cross: inversions, counted by a tree of sums. */
-function crossings(layers: readonly (readonly Item[])[]): number {
-  let total = 0;
-  for (const layer of layers) {
-    const targets = layer.flatMap((item) => item.down.map((each) => each.order).sort((a, b) => a - b));
-    const size = Math.max(0, ...targets) + 1;
-    const tree = new Int32Array(size + 1);
-    targets.forEach((target, seen) => {
-      let notGreater = 0;
-      for (let i = target + 1; i > 0; i -= i & -i) notGreater += tree[i] ?? 0;
-      total += seen - notGreater;
-      for (let i = target + 1; i <= size; i += i & -i) tree[i] = (tree[i] ?? 0) + 1;
-    });
-  }
-  return total;
-}
-
 /** Moves every layer towards its neighbours, alternating directions; the last passes look both ways. */
 function settle(layers: readonly Item[][], gap: number): void {
   for (const layer of layers)
@@ -362,11 +242,26 @@ function settle(layers: readonly Item[][], gap: number): void {
       const wishes = layer.map((item) => {
         const near = both ? [...item.up, ...item.down] : pass % 2 === 0 ? item.up : item.down;
         if (near.length === 0) return item.at;
-        return near.reduce((sum, each) => sum + each.at, 0) / near.length;
+        return near.reduce((sum, each) => sum + pullOf(item, each), 0) / near.length;
       });
       pack(layer, wishes, gap);
     }
   }
+}
+
+/** Where `near` would like `item`: of two boxes the wider draws a label only to its side, so that the edge runs straight. */
+function pullOf(item: Item, near: Item): number {
+  if (!item.isLabel || near.id === null) return near.at;
+  const isAbove = item.up.includes(near);
+  const other = (isAbove ? item.down : item.up)[0];
+  if ((isAbove ? near.down : near.up).length === 1) return near.at;
+  return other === undefined || other.across >= near.across ? near.at : near.at + alongSide(near, other.at);
+}
+
+/** The place on the side of a box that is nearest to `at`, from its middle. */
+function alongSide(box: Item, at: number): number {
+  const reach = Math.max(0, box.across / 2 - CORNER);
+  return Math.min(reach, Math.max(-reach, at - box.at));
 }
 
 /**
@@ -404,9 +299,19 @@ function pack(layer: readonly Item[], wishes: readonly number[], gap: number): v
   }
 }
 
-/** Where edges touch a box: spread along its side in the order of where they lead, so parallel edges stay apart. */
+/** An end of an edge at the side of a box, and where the edge comes from or goes to. */
+interface Touch {
+  readonly key: string;
+  readonly to: number;
+  readonly isLabel: boolean;
+}
+
+/**
+ * Where edges touch a box. Edges with labels go straight to them where the side is long enough; others are spread along
+ * the middle in the order of where they lead, so parallel edges stay apart.
+ */
 function portsOf(chains: ReadonlyMap<number, readonly Item[]>): ReadonlyMap<string, number> {
-  const sides = new Map<Item, { up: { key: string; to: number }[]; down: { key: string; to: number }[] }>();
+  const sides = new Map<Item, { up: Touch[]; down: Touch[] }>();
   const sideOf = (item: Item) => {
     const found = sides.get(item) ?? { up: [], down: [] };
     sides.set(item, found);
@@ -417,13 +322,21 @@ function portsOf(chains: ReadonlyMap<number, readonly Item[]>): ReadonlyMap<stri
     const last = chain.at(-1);
     const beforeLast = chain.at(-2);
     if (first === undefined || second === undefined || last === undefined || beforeLast === undefined) continue;
-    sideOf(first).down.push({ key: `d${index}`, to: second.at });
-    sideOf(last).up.push({ key: `u${index}`, to: beforeLast.at });
+    sideOf(first).down.push({ key: `d${index}`, to: second.at, isLabel: second.isLabel });
+    sideOf(last).up.push({ key: `u${index}`, to: beforeLast.at, isLabel: beforeLast.isLabel });
   }
   const ports = new Map<string, number>();
   for (const [item, { up, down }] of sides) {
     for (const side of [up, down]) {
       side.sort((a, b) => a.to - b.to);
+      const straight = side.map(({ to }) => alongSide(item, to));
+      const isRoomy = straight.every((place, index) => index === 0 || place - (straight[index - 1] ?? 0) >= APART);
+      if (side.length > 1 && isRoomy && side.every(({ isLabel }) => isLabel)) {
+        side.forEach(({ key }, index) => {
+          ports.set(key, straight[index] ?? 0);
+        });
+        continue;
+      }
       const spread = Math.min(28, (item.across * 0.7) / Math.max(1, side.length));
       side.forEach(({ key }, place) => {
         ports.set(key, (place - (side.length - 1) / 2) * spread);
@@ -431,16 +344,6 @@ function portsOf(chains: ReadonlyMap<number, readonly Item[]>): ReadonlyMap<stri
     }
   }
   return ports;
-}
-
-/** Out and in at the same side of a box: the only three points that come back to where they began. */
-function isSelfLoop(points: readonly Point[]): boolean {
-  const [first, reach, last] = points;
-  if (points.length !== 3 || first === undefined || reach === undefined || last === undefined) return false;
-  return (
-    (first.x === last.x && reach.x > first.x && first.y < last.y && reach.y === (first.y + last.y) / 2) ||
-    (first.y === last.y && reach.y > first.y)
-  );
 }
 
 /** Out at one side of the box and in again. */

@@ -17,6 +17,7 @@ import { StatusBadge } from '../parts/status.tsx';
 import { KeychainEntries } from '../playbook/keychain-entries.tsx';
 import { RunDialog } from '../playbook/run-dialog.tsx';
 import { Versions } from '../playbook/versions.tsx';
+import { yamlLines } from '../playbook/yaml-lines.ts';
 
 const VIEWS: readonly (readonly [string, string])[] = [
   ['graph', 'Graph'],
@@ -159,13 +160,17 @@ function Source({ entry }: { entry: CatalogEntry }) {
 function Lines({ text, from, label }: { text: string; from: number; label: string }) {
   return (
     <ScrollRegion class="lines mono" label={label}>
-      {text.split('\n').map((line, index) => (
+      {yamlLines(text).map((parts, index) => (
         <span key={index} class="line">
           <span class="line-number" aria-hidden="true">
             {from + index}
           </span>
-          <span class={line.trimStart().startsWith('#') ? 'line-text comment' : 'line-text'}>
-            {line === '' ? ' ' : line}
+          <span class="line-text">
+            {parts.length === 0
+              ? ' '
+              : parts.map((part) =>
+                  part.kind === 'plain' ? part.text : <span class={`yaml-${part.kind}`}>{part.text}</span>,
+                )}
           </span>
         </span>
       ))}

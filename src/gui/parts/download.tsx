@@ -3,7 +3,14 @@ import type { ComponentChildren } from 'preact';
 import { address, downloadWithToken } from '../core/api.ts';
 import { say } from './toasts.tsx';
 
-export function Download({ path, name, children }: { path: string; name: string; children: ComponentChildren }) {
+interface DownloadProps {
+  readonly path: string;
+  readonly name: string;
+  readonly tiny?: boolean;
+  readonly children: ComponentChildren;
+}
+
+export function Download({ path, name, tiny = false, children }: DownloadProps) {
   const click = (event: MouseEvent): void => {
     const fetched = downloadWithToken(path, name);
     if (fetched === null) return;
@@ -11,7 +18,7 @@ export function Download({ path, name, children }: { path: string; name: string;
     fetched().catch((error: unknown) => say(error instanceof Error ? error.message : String(error), true));
   };
   return (
-    <a class="button" href={address(path)} download={name} onClick={click}>
+    <a class={tiny ? 'button tiny' : 'button'} href={address(path)} download={name} onClick={click}>
       {children}
     </a>
   );

@@ -54,6 +54,8 @@ function coloured(text: string) {
       parts.push(<span class={word === undefined ? 'json-number' : 'json-word'}>{whole}</span>);
     }
     at = match.index + whole.length;
+    // After lines of a text the comma would stand alone on a line of its own.
+    if (string !== undefined && colon === undefined && LINES.test(string) && text[at] === ',') at += 1;
   }
   parts.push(text.slice(at));
   return parts;
