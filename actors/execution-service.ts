@@ -225,16 +225,15 @@ export class Executions implements ExecutionService {
     const { store } = this.#parts;
     const row = await store.execution(executionId);
     if (row === null) throw notFound(executionId);
-    const cancelled: number[] = [];
-    if (row.status === 'running' && (await this.#cancelOne(executionId, options.reason, options.by, {})))
-      cancelled.push(executionId);
+    const isMine = row.status === 'running' && (await this.#cancelOne(executionId, options.reason, options.by, {}));
+    const cancelled: number[] = isMine ? [executionId] : [];
     if (options.cascade) {
       for (const child of await store.runningDescendants(executionId)) {
         const reason = `Parent execution ${executionId} was cancelled: ${options.reason}`;
         if (await this.#cancelOne(child, reason, 'cascade', { cascade_from: executionId })) cancelled.push(child);
       }
     }
-    if (cancelled.length > 0) {
+    if (isMine) {
       const noun = cancelled.length === 1 ? 'execution' : 'executions';
       return { status: 'cancelled', cancelled, message: `Cancelled ${cancelled.length} ${noun}` };
     }
@@ -244,7 +243,8 @@ export class Executions implements ExecutionService {
   async cleanup(options: Parameters<ExecutionService['cleanup']>[0]): Promise<CleanupReceipt> {
     const { store, clock, meter } = this.#parts;
     const minutes = options.olderThanMinutes;
-    const before = isoOf(clock.now() - minutes * 60_000);
+    // Nothing is older than the clock, whatever was asked for.
+    const before = isoOf(Math.max(0, clock.now() - minutes * 60_000));
     const stuck = await store.runningSince(before, CLEANUP_MAX);
     const isMine = await Promise.all(stuck.map((id) => options.mayEnd?.(id) ?? true));
     const selected = stuck.filter((_, index) => isMine[index]);

@@ -170,7 +170,7 @@ function toPageRequest(
     pageSize: query.page_size ?? pageSize,
     sinceEventId: query.since_event_id ?? null,
     untilEventId: query.until_event_id ?? null,
-    types: query.event_type ?? [],
+    types: (query.event_type ?? []).map((type) => type.toLowerCase()),
     statuses: (query.status ?? []).map(statusWord),
     step: query.step === undefined || query.step === '' ? null : query.step,
     commandId: query.command_id ?? null,

@@ -132,7 +132,7 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
           page,
           pageSize,
           sinceEventId: query.since_event_id ?? null,
-          types: query.event_type ?? [],
+          types: (query.event_type ?? []).map((type) => type.toLowerCase()),
           order: 'desc',
         });
         return {

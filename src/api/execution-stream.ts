@@ -43,7 +43,8 @@ export function executionStreamRoutes(context: ApiContext): Route[] {
         const row = await services.reads.execution(params.execution_id);
         if (row === null) throw new DomainError('not_found', `Execution ${params.execution_id} not found`);
         if (request.method === 'HEAD') return reply.type('text/event-stream; charset=utf-8').send();
-        const since = query.since_event_id ?? lastEventIdOf(request.headers['last-event-id']);
+        // A browser that comes back asks at the same address, and tells in the header how far it was.
+        const since = Math.max(query.since_event_id ?? 0, lastEventIdOf(request.headers['last-event-id']));
         const stream = streams.start(request, reply, 'execution');
         try {
           await follow(context, stream, row, since, query.events ?? 'min');

@@ -5,7 +5,7 @@ import { DomainError } from '../../actors/errors.ts';
 import type { CancelReceipt } from '../../actors/services.ts';
 import { keptTraceOf } from '../../machines/trace-context.ts';
 import { RequestError } from '../errors.ts';
-import { flag, integer, maybe, text } from '../wire/fields.ts';
+import { flag, integer, maybe, text, word } from '../wire/fields.ts';
 import { id, idOut } from '../wire/ids.ts';
 import { jsonBytes } from '../wire/json-size.ts';
 import {
@@ -99,7 +99,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
       role: ['O'],
       tag,
       summary: 'Cancel executions that have run for too long',
-      body: v.object({ older_than_minutes: maybe(integer(1, 10_000_000)), dry_run: maybe(flag) }),
+      body: v.object({ older_than_minutes: maybe(integer(1, Number.MAX_SAFE_INTEGER)), dry_run: maybe(flag) }),
       answer: v.object({
         cancelled_count: v.number(),
         execution_ids: v.array(idOut),
@@ -194,7 +194,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
       params: executionId,
       bodyLimit: 'general',
       body: v.object({
-        status: maybe(v.picklist(['failed', 'completed'], 'must be failed or completed')),
+        status: maybe(word('failed', 'completed')),
         reason,
         error: maybe(text(4096)),
       }),

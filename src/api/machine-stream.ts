@@ -33,7 +33,7 @@ export function machineStreamRoutes(context: ApiContext): Route[] {
         const row = await services.reads.execution(params.execution_id);
         if (row === null) throw new DomainError('not_found', `Execution ${params.execution_id} not found`);
         if (request.method === 'HEAD') return reply.type('text/event-stream; charset=utf-8').send();
-        const after = query.after ?? lastEventIdOf(request.headers['last-event-id']);
+        const after = Math.max(query.after ?? 0, lastEventIdOf(request.headers['last-event-id']));
         const stream = streams.start(request, reply, 'machine');
         try {
           await follow(context, stream, row.executionId, after);

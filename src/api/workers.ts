@@ -142,7 +142,7 @@ export function workerRoutes({ services, clock, waits, settings }: ApiContext): 
         const rows = await workers.list({
           ...(query.runtime === undefined ? {} : { runtime: query.runtime }),
           ...(query.status === undefined ? {} : { status: query.status.toLowerCase() }),
-          ...(query.kind === undefined ? {} : { kind: query.kind }),
+          ...(query.kind === undefined ? {} : { kind: query.kind.toLowerCase() }),
           ...(query.pool === undefined ? {} : { pool: query.pool }),
         });
         const now = clock.now();

@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import type { CatalogEntry } from '../../actors/services.ts';
 import type { Diagnostic } from '../../machines/playbook/document.ts';
-import { flag, integer, json, list, map, maybe, text } from './fields.ts';
+import { flag, integer, json, list, map, maybe, text, word } from './fields.ts';
 import { catalogPath, id, idOut } from './ids.ts';
 import { version } from './start.ts';
 
@@ -27,7 +27,7 @@ export const listBody = v.object({
   path: maybe(prefix),
   agent_only: maybe(flag),
   ...capabilities,
-  versions: maybe(v.picklist(['all', 'latest'], 'must be all or latest')),
+  versions: maybe(word('all', 'latest')),
   include_content: maybe(flag),
   include_archived: maybe(flag),
   limit: maybe(integer(1, 5000)),
@@ -41,7 +41,7 @@ export const resourceBody = v.pipe(
 
 export const changeBody = v.object({
   content: maybe(content),
-  status: maybe(v.picklist(['active', 'archived'], 'must be active or archived')),
+  status: maybe(word('active', 'archived')),
   meta: maybe(map),
 });
 

@@ -123,11 +123,12 @@ function payloadOf(item: v.InferOutput<typeof eventItem>): JsonMap {
 
 function metaOf(item: v.InferOutput<typeof eventItem>): JsonMap {
   const meta = item.meta ?? {};
-  if (item.event_id == null && item.informative == null) return meta;
+  if (item.event_id == null && item.informative == null && item.actionable == null) return meta;
   return {
     ...meta,
     ...(item.event_id == null ? {} : { producer_event_id: item.event_id }),
     ...(item.informative == null ? {} : { informative: item.informative }),
+    ...(item.actionable == null ? {} : { actionable: item.actionable }),
   };
 }
 

@@ -14,7 +14,7 @@ import { isMap } from '../../machines/json.ts';
 import { stopOrder, stopOrderToWire } from './claim.ts';
 import { command, commandToWire } from './command.ts';
 import { eventItem, toEventInput } from './event-input.ts';
-import { decimal, instant, integer, json, list, map, maybe, text } from './fields.ts';
+import { decimal, instant, integer, json, list, map, maybe, text, word } from './fields.ts';
 import { id, idOut, name, parseId } from './ids.ts';
 import { problemsOf } from './sentences.ts';
 import { holds, toHolds } from './worker.ts';
@@ -80,7 +80,7 @@ const claim = v.object({
 export const exchangeBody = v.object({
   worker_id: name,
   instance: maybe(text(64, 1)),
-  status: maybe(v.picklist(['ready', 'draining'], 'must be one of ready, draining')),
+  status: maybe(word('ready', 'draining')),
   holding: maybe(holds),
   reports: maybe(list(json, 256)),
   claim: maybe(claim),

@@ -42,12 +42,13 @@ export function queryDecimal(min: number, max: number) {
   );
 }
 
+/** In any case: clients in Python write `True`. */
 export const queryFlag = v.pipe(
   described(
-    v.custom<string>((value) => value === 'true' || value === 'false', 'must be true or false'),
+    v.custom<string>((value) => typeof value === 'string' && /^(?:true|false)$/i.test(value), 'must be true or false'),
     { type: 'boolean' },
   ),
-  v.transform((value) => value === 'true'),
+  v.transform((value) => value.toLowerCase() === 'true'),
 );
 
 /** A name that may be given several times, or once as a comma list; empty parts do not count. */

@@ -123,7 +123,13 @@ describe('an end from outside', () => {
     expect((await world.server.executions.cancel(top, { ...by, cascade: false })).cancelled).toEqual([top]);
     await turns();
     expect(world.row(child).status).toBe('running');
-    expect((await world.server.executions.cancel(top, by)).cancelled).toEqual([child]);
+    // What has ended cannot be cancelled; what it left running still can, and is named.
+    expect(await world.server.executions.cancel(top, by)).toEqual({
+      status: 'already_completed',
+      cancelled: [child],
+      message: `Execution ${top} is already completed`,
+    });
+    expect(world.row(child).status).toBe('cancelled');
     checkStore(world.store);
   });
 
@@ -133,6 +139,11 @@ describe('an end from outside', () => {
     world.clock.advance(6 * 60_000);
     const young = (await world.start('one')).executionId;
     const { executions } = world.server;
+    expect(await executions.cleanup({ olderThanMinutes: Number.MAX_SAFE_INTEGER, dryRun: false })).toEqual({
+      executionIds: [],
+      message: 'No stuck executions found older than 9007199254740991 minutes',
+      dryRun: false,
+    });
     expect(await executions.cleanup({ olderThanMinutes: 5, dryRun: true })).toEqual({
       executionIds: ids,
       dryRun: true,

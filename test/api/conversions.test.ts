@@ -48,6 +48,40 @@ test('cleanup and finalize have defaults', async () => {
   ]);
 });
 
+test('statuses, kinds, types and flags are read in any case', async () => {
+  const finalized = spying('executions', ['finalize', 'cleanup']);
+  await ask(finalized.app, 'POST', '/api/executions/41007/finalize', { payload: { status: 'COMPLETED' } });
+  expect(finalized.calls).toEqual([['finalize', 41007, expect.objectContaining({ status: 'completed' })]]);
+  const exchanged = spying('commands', ['exchange']);
+  await ask(exchanged.app, 'POST', '/api/worker/exchange', { payload: { worker_id: 'w', status: 'Draining' } });
+  expect(exchanged.calls).toEqual([['exchange', expect.objectContaining({ status: 'draining' })]]);
+  const listed = spying('workers', ['list']);
+  await ask(listed.app, 'GET', '/api/worker/pools?kind=BROKER&status=Ready');
+  expect(listed.calls).toEqual([['list', { kind: 'broker', status: 'ready' }]]);
+  const logged = spying('reads', ['events']);
+  await ask(logged.app, 'GET', '/api/events/41007?event_type=CALL.*,Playbook.Completed&status=Canceled');
+  expect(logged.calls).toEqual([
+    ['events', 41007, expect.objectContaining({ types: ['call.*', 'playbook.completed'], statuses: ['cancelled'] })],
+  ]);
+  const changed = spying('catalog', ['update', 'list']);
+  await ask(changed.app, 'PUT', '/api/catalog/playbook?playbook_id=5', { payload: { status: 'Archived' } });
+  await ask(changed.app, 'POST', '/api/catalog/list', { payload: { versions: 'LATEST' } });
+  expect(changed.calls).toEqual([
+    ['update', '5', { status: 'archived', meta: null }],
+    ['list', expect.objectContaining({ versions: 'latest' })],
+  ]);
+  const revealed = spying('credentials', ['reveal']);
+  await ask(revealed.app, 'GET', '/api/credentials/pg?include_data=True');
+  expect(revealed.calls).toHaveLength(1);
+  expect((await ask(revealed.app, 'GET', '/api/credentials/pg?include_data=1')).status).toBe(422);
+});
+
+test('a path in a filter may have slashes around it', async () => {
+  const { calls, app } = spying('reads', ['executions']);
+  await ask(app, 'GET', '/api/executions?path=/demo/greet/');
+  expect(calls).toEqual([['executions', expect.objectContaining({ path: 'demo/greet' })]]);
+});
+
 test('a claim by id answers ok with the attempt', async () => {
   const { calls, app } = spying('commands', ['claim']);
   const answer = await ask(app, 'POST', '/api/commands/41012/claim', {

@@ -112,7 +112,8 @@ test('a stream of frames opens with a key frame, follows it, and ends with the e
   ]);
   expect(stream.text).toContain('"keyframe":true');
   await ask(own, 'GET', '/api/executions/41007/machine/stream', { headers: { 'last-event-id': '2' } });
-  expect(asked).toEqual([3, 2]);
+  await ask(own, 'GET', '/api/executions/41007/machine/stream?after=1', { headers: { 'last-event-id': '2' } });
+  expect(asked).toEqual([3, 2, 2]);
 });
 
 test('what inspection refuses is told as it says', async () => {

@@ -285,6 +285,9 @@ describe('the stream of an execution', () => {
     const told = await later.until(/^never$/m);
     expect(idsIn(told)).toEqual([3, 4]);
     expect(kindsIn(told)).toEqual(['status', 'event', 'event', 'end']);
+    // A browser comes back at the address it began with.
+    const back = await open(port, '?since_event_id=1', { 'last-event-id': '3' });
+    expect(idsIn(await back.until(/^never$/m))).toEqual([4]);
     const none = await open(port, '?events=none');
     expect(kindsIn(await none.until(/^never$/m))).toEqual(['status', 'end']);
   });

@@ -96,13 +96,14 @@ describe('events', () => {
       status: 'CANCELED',
       event_id: 'own-1',
       informative: true,
+      actionable: true,
       created_at: '2026-11-20T12:15:02.113+02:00',
     });
     expect(toEventInput(body)).toEqual({
       type: 'call.done',
       step: 'fetch',
       payload: { command_id: '12', attempt: 2, result: { rows: 1 }, duration_ms: 4 },
-      meta: { producer_event_id: 'own-1', informative: true },
+      meta: { producer_event_id: 'own-1', informative: true, actionable: true },
       workerId: null,
       status: 'cancelled',
       reportId: 'own-1',
