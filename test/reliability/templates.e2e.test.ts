@@ -164,3 +164,51 @@ test('TP-05 a template that would run for ever fails its step while others are s
     error: expect.stringMatching(/more than \d+ (ms|steps|bytes)|TEMPLATE_LIMIT/),
   });
 });
+
+describe('TP-09 a whole root', () => {
+  const secret = 'rooted-4f1c-secret';
+  const root = `keychain: [{ name: k, kind: static, map: { token: ${secret}, list: [${secret}] } }]`;
+
+  test('is not dumped', async () => {
+    await expect(
+      stack.run(`  - { step: start, tool: { kind: noop, result: "{{ keychain | dump }}" } }`, {}, root),
+    ).rejects.toMatchObject({
+      errors: [{ code: 'template_syntax', message: expect.stringContaining("unknown filter 'dump'") }],
+    });
+  });
+
+  test('of secrets is masked in every shape it can be rendered in', async () => {
+    const shapes = [
+      'keychain',
+      'keychain | tojson',
+      'keychain.items()',
+      'keychain.k',
+      'keychain.k | urlencode',
+      'keychain.k.list',
+    ];
+    const results = shapes.map((shape, index) => `r${index}: "{{ ${shape} }}"`).join(', ');
+    const ran = await stack.run(
+      `  - { step: start, tool: { kind: noop, result: { ${results}, text: "{{ keychain }}!" } }, next: { arcs: [{ step: end, set: { all: "{{ start }}" } }] } }
+  - { step: end, tool: { kind: noop, result: "{{ [ctx, steps, workload, args, job] }}" } }`,
+      {},
+      root,
+    );
+    expect(ran.status, ran.error ?? '').toBe('completed');
+    expect(ran.result).toMatchObject([
+      { all: { r0: { k: { token: '***', list: ['***'] } }, r3: { token: '***' } } },
+      {},
+      {},
+      {},
+      {},
+    ]);
+    expect(JSON.stringify([ran.result, ran.events])).not.toContain(secret);
+  });
+
+  test('does not hold what belongs to the service', async () => {
+    const roots = ['ctx', 'steps', 'workload', 'args', 'job', 'iter', 'results'].map(
+      (name) => `"{{ ${name} | list }}"`,
+    );
+    const ran = await stack.run(`  - { step: start, tool: { kind: noop, result: [${roots}] } }`, { mine: 1 });
+    expect(ran.result).toEqual([['mine'], [], ['mine'], ['mine'], ['uuid', 'execution_id', 'id'], [], []]);
+  });
+});
