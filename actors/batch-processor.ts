@@ -13,8 +13,9 @@ import type { JsonMap } from '../machines/json.ts';
 import type { TraceContext } from '../machines/trace-context.ts';
 import { batchMarker } from './batch-marker.ts';
 import { DomainError } from './errors.ts';
-import type { Flusher, FlushTimes } from './flush.ts';
+import type { Flusher } from './flush.ts';
 import { drainInbox } from './inbox.ts';
+import type { FlushTimes } from './job-queue.ts';
 import {
   type BatchJob,
   type BatchRow,

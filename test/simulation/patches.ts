@@ -134,12 +134,12 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'actors/flush.ts',
     find: '        await store.commit(',
     replace:
-      '        for (const { queued, value } of done) this.#settle(queued, () => queued.resolve(value));\n        await store.commit(',
+      '        for (const { queued, value } of done) this.#jobs.settle(queued, () => queued.resolve(value));\n        await store.commit(',
   },
   {
     name: 'two flushes hold one execution',
-    file: 'actors/flush.ts',
-    find: '&& fits && !passed.has(executionId) && !this.#busy.has(executionId)',
+    file: 'actors/job-queue.ts',
+    find: '&& fits && !passed.has(executionId) && !busy.has(executionId)',
     replace: '&& fits && !passed.has(executionId)',
   },
   {
@@ -253,7 +253,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'two waiting claims wake each other for ever',
-    file: 'actors/flush.ts',
+    file: 'actors/handover.ts',
     find: '      const claimants = this.#skipped.get(executionId);\n      if (claimants === undefined) continue;',
     replace:
       '      const claimants = this.#skipped.get(executionId);\n    }\n    for (const [executionId, claimants] of this.#skipped) {',
