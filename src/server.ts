@@ -105,7 +105,7 @@ async function startBehind(door: Door, config: Config, options: ServerOptions): 
   }
   const close = async (): Promise<void> => {
     stopping.abort();
-    running.engine.commands.drain();
+    running.drain();
     await door.close(CLOSE_WITHIN_MS);
     await app.close();
     await running.stop();

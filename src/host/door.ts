@@ -19,6 +19,7 @@ const HEADERS_BYTES_MAX = 16_384;
 const LOOK_FOR_SLOW_PEERS_MS = 1_000;
 const KEEP_ALIVE_MS = 72_000;
 const CLOSE_WITHIN_MS = 1_000;
+const LOOK_FOR_IDLE_MS = 20;
 const RETRY_AFTER_SECONDS = 2;
 
 export type DoorConfig = Pick<
@@ -128,8 +129,11 @@ async function addressesOf(host: string): Promise<readonly string[]> {
 function closeServer(server: Server, withinMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), withinMs);
+    // Node closes those that are idle now; one whose answer comes later would be kept for the next request.
+    const looking = setInterval(() => server.closeIdleConnections(), LOOK_FOR_IDLE_MS);
     server.close(() => {
       clearTimeout(timer);
+      clearInterval(looking);
       resolve();
     });
   });

@@ -78,6 +78,8 @@ export interface RunningServices {
   jobs(): 'ok' | 'degraded' | 'down';
   /** An operator drains this process. */
   draining(): boolean;
+  /** From now on no new starts, claims and batches; what is under way goes on. */
+  drain(): void;
   /** Begins to heal what a crash left, and to look after workers. */
   start(): Promise<void>;
   /** Accepted work is written, then everything is closed. Idempotent. */
@@ -325,6 +327,12 @@ export async function startServices(config: Config, options: ServicesOptions): P
 
     const reads = createReads(database);
     let isDraining = false;
+    const drain = (on: boolean): void => {
+      isDraining = on;
+      engine.commands.drain(on);
+      engine.executions.drain(on);
+      batches.drain(on);
+    };
     const { reads: pool } = database;
     const upkeep = createUpkeep(
       {
@@ -354,12 +362,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         card: { uri: config.publicUrl, version: options.version, pid: process.pid, hostname: hostname() },
         healers: [{ kind: 'batch', heal: () => batches.heal() }],
         chores: [() => keychain.sweep(CHORE_ROWS)],
-        drain(on) {
-          isDraining = on;
-          engine.commands.drain(on);
-          engine.executions.drain(on);
-          batches.drain(on);
-        },
+        drain,
       },
       {
         leaseSeconds: config.leaseSeconds,
@@ -492,6 +495,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       bus,
       jobs: () => boss.state(),
       draining: () => isDraining,
+      drain: () => drain(true),
       async start() {
         await upkeep.enrol();
         workers.start();

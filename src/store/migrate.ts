@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Sql } from './pool.ts';
@@ -28,10 +29,16 @@ export interface MigrateOptions {
   readonly signal?: AbortSignal | undefined;
   /** Looks at the database as it was found, which may be empty; a throw leaves it like that. */
   before?(database: Pick<Sql, 'rows'>): Promise<void>;
+  /** Instead of those of this build. */
+  readonly migrations?: readonly Migration[];
 }
 
 const DIRECTORY = fileURLToPath(new URL('../../migrations/', import.meta.url));
 const OLDEST_SERVER = 140_000;
+const LOCK_WITHIN_MS = 900;
+const ASIDE_MS = 500;
+/** Minutes; a transaction that holds a table for longer has to be ended by a person. */
+const LOCK_TRIES = 300;
 const FILE_NAME = /^(\d{4})_([a-z0-9_]+)\.sql$/;
 
 /**
@@ -53,7 +60,7 @@ export async function migrate(
     await requireServerVersion(client);
     await client.query(`select pg_advisory_lock(hashtextextended('core.migrate', 0))`);
     await before?.({ rows: async (text) => (await client.query(text)).rows });
-    return await applyAll(client, await readMigrations());
+    return await applyAll(client, options.migrations ?? (await readMigrations()));
   } catch (error) {
     signal?.throwIfAborted();
     throw error;
@@ -129,9 +136,31 @@ async function applyAll(client: pg.Client, migrations: readonly Migration[]) {
   return { version: Math.max(newest, answer.rows.at(-1)?.version ?? 0), applied };
 }
 
+/**
+ * Whoever wants a table behind a migration that waits for it waits too, so it never waits for long: it steps aside, lets
+ * the others through, and comes back.
+ */
 async function applyOne(client: pg.Client, migration: Migration): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await applyOnce(client, migration);
+      return;
+    } catch (error) {
+      if (tries === LOCK_TRIES || !isLockTimeout(error)) throw error;
+      await pause(ASIDE_MS);
+    }
+  }
+}
+
+function isLockTimeout(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : null;
+  return cause instanceof pg.DatabaseError && cause.code === '55P03';
+}
+
+async function applyOnce(client: pg.Client, migration: Migration): Promise<void> {
   await client.query('begin');
   try {
+    await client.query(`set local lock_timeout = ${LOCK_WITHIN_MS}`);
     await client.query(migration.sql);
     await client.query(
       'insert into core.schema_migration (version, name, breaking, checksum) values ($1, $2, $3, $4)',

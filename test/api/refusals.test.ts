@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { DomainError } from '../../actors/errors.ts';
 import { StaleError, UnavailableError } from '../../actors/ports.ts';
+import { createMeter } from '../../src/metrics.ts';
 import { fakeServices, RECEIPT } from './fake-services.ts';
-import { ask, raw, testHost } from './test-host.ts';
+import { ask, CONFIG, raw, testHost } from './test-host.ts';
 
 const { app } = testHost();
 const post = (url: string, payload: object, headers = {}) => ask(app, 'POST', url, { payload, headers });
@@ -374,9 +375,33 @@ describe('what services refuse', () => {
     ]);
   });
 
-  test('HT-08 a thrown text is a bug too', async () => {
-    const host = testHost(fakeServices({ commands: { get: async () => Promise.reject('oops') } }));
-    expect((await ask(host.app, 'GET', '/api/commands/1')).status).toBe(500);
+  test('HT-08 a thrown text, and an error before the handler, are bugs too; each is counted, and the next request is served', async () => {
+    const metrics = createMeter();
+    const failures = async () => {
+      const lines = (await metrics.exposition()).split('\n');
+      const ours = lines.filter((line) => line.startsWith('svc_http_requests_total') && line.includes('code="500"'));
+      return ours.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+    };
+    let isBroken = false;
+    const identities = {
+      identify: async () => {
+        if (isBroken) throw new Error('a hook');
+        return { actor: 'ann', role: 'admin' as const, email: null, displayName: null, expiresAt: null };
+      },
+      onRevoked: () => () => {},
+    };
+    const services = fakeServices({ identities, commands: { get: async () => Promise.reject('oops') } });
+    const { app } = testHost(services, { metrics, config: { ...CONFIG, authMode: 'enforce' } });
+    const headers = { authorization: 'Bearer a' };
+    expect((await ask(app, 'GET', '/api/commands/1', { headers })).status).toBe(500);
+    expect(await failures()).toBe(1);
+    isBroken = true;
+    const hooked = await ask(app, 'GET', '/api/machines', { headers });
+    expect([hooked.status, hooked.json.detail]).toEqual([500, 'Internal error']);
+    expect(await failures()).toBe(2);
+    isBroken = false;
+    expect((await ask(app, 'GET', '/api/machines', { headers })).status).toBe(200);
+    expect(await failures()).toBe(2);
   });
 });
 

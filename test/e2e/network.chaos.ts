@@ -9,6 +9,7 @@ import { startTestPostgres } from '../support/postgres.ts';
 import { Stage, untilEnded, untilEvents } from '../support/processes.ts';
 import { type Fault, type FaultyProxy, startProxy } from '../support/proxy.ts';
 import { readRuns } from '../support/recorded-runs.ts';
+import { reroute } from '../support/reply-thief.ts';
 import { chain, fanOut, loop } from './flows.ts';
 
 const stage = new Stage();
@@ -35,10 +36,10 @@ test('answers lost between worker and server cost time and nothing else', async 
 test('commits whose answer is lost are neither forgotten nor done twice', async () => {
   const postgres = await startTestPostgres();
   stage.onEnd(() => postgres.stop());
-  const proxy = await startProxy(addressOf(postgres.url));
+  const proxy = await startProxy(reroute(postgres.url).target);
   stage.onEnd(() => proxy.close());
   const server = await stage.server({
-    SVC_DATABASE_URL: throughProxy(postgres.url, proxy.port),
+    SVC_DATABASE_URL: reroute(postgres.url).through(proxy.port),
     SVC_DATA_DIR: await stage.folder(),
   });
   await stage.worker(server.url);
@@ -55,10 +56,10 @@ test('commits whose answer is lost are neither forgotten nor done twice', async 
 test('a start whose answer was lost is found again by its key', async () => {
   const postgres = await startTestPostgres();
   stage.onEnd(() => postgres.stop());
-  const proxy = await startProxy(addressOf(postgres.url));
+  const proxy = await startProxy(reroute(postgres.url).target);
   stage.onEnd(() => proxy.close());
   const server = await stage.server({
-    SVC_DATABASE_URL: throughProxy(postgres.url, proxy.port),
+    SVC_DATABASE_URL: reroute(postgres.url).through(proxy.port),
     SVC_DATA_DIR: await stage.folder(),
   });
   await stage.worker(server.url);
@@ -89,16 +90,4 @@ async function troubled(proxy: FaultyProxy, url: string, executionId: number, ev
     await pause(fault === 'drop' || fault === 'reset' ? 150 : 2_000);
     proxy.set('pass');
   }
-}
-
-function addressOf(url: string): { readonly port: number } | { readonly path: string } {
-  const parsed = new URL(url.replace('@/', '@socket/'));
-  const folder = parsed.searchParams.get('host');
-  const port = parsed.searchParams.get('port') ?? (parsed.port === '' ? '5432' : parsed.port);
-  return folder === null ? { port: Number(port) } : { path: `${folder}/.s.PGSQL.${port}` };
-}
-
-function throughProxy(url: string, port: number): string {
-  const parsed = new URL(url.replace('@/', '@socket/'));
-  return `postgres://${parsed.username}:${parsed.password}@127.0.0.1:${port}${parsed.pathname}`;
 }
