@@ -5,9 +5,9 @@
  */
 import { TERMINAL_TYPES } from '../machines/events.ts';
 import { DomainError } from './errors.ts';
-import { type ExecutionActor, traceOf } from './execution-actor.ts';
+import { type ExecutionActor, type Trace, traceOf } from './execution-actor.ts';
 import { endsBefore } from './inbox.ts';
-import type { FiledBefore } from './ports.ts';
+import type { CommandRow, FiledBefore } from './ports.ts';
 import { attemptOf, draftOf, enteredId, STATUS, settlingDraft } from './record-event.ts';
 import { familyOf } from './report.ts';
 import { OUTCOME_REPORTED } from './reported-outcome.ts';
@@ -45,7 +45,7 @@ export function fileEvent(actor: ExecutionActor, input: EventInput, requestId: n
     batch_request_id: String(requestId),
     ...(isOutcome ? { reported_type: input.type } : {}),
   };
-  if (row !== null && attempt !== null && attempt < row.attempt)
+  if (row !== null && attempt !== null && attempt < newestAttempt(row, written))
     return actor.append({ ...draft, stale: true, meta: { ...meta, stale: true } }).eventId;
   const own = [...before.events.map(traceOf), ...written].filter(
     (event) => event.commandId === commandId && !event.stale,
@@ -64,4 +64,10 @@ export function fileEvent(actor: ExecutionActor, input: EventInput, requestId: n
   if (open === undefined) return actor.file({ ...draft, meta }).eventId;
   const isParked = open.parkedOn !== null || own.some((event) => event.parks);
   return actor.file({ ...settlingDraft(draft, isParked), meta }).eventId;
+}
+
+/** A row of a command that is closed by now is as it was read: since then it may have been granted anew. */
+function newestAttempt({ commandId, attempt }: CommandRow, written: readonly Trace[]): number {
+  const granted = written.filter((event) => event.type === 'command.claimed' && event.commandId === commandId);
+  return Math.max(attempt, ...granted.map((event) => event.attempt ?? 0));
 }

@@ -81,6 +81,7 @@ export interface Trace {
   readonly eventId: number;
   readonly type: string;
   readonly commandId: number | null;
+  readonly attempt: number | null;
   readonly reportId: string | null;
   readonly stale: boolean;
   /** Left its command waiting for a child. */
@@ -89,8 +90,8 @@ export interface Trace {
 
 const TRACES_MAX = 256;
 
-export function traceOf({ eventId, type, commandId, reportId, stale, context }: LogEvent): Trace {
-  return { eventId, type, commandId, reportId, stale, parks: context['pending_callback'] === true };
+export function traceOf({ eventId, type, commandId, attempt, reportId, stale, context }: LogEvent): Trace {
+  return { eventId, type, commandId, attempt, reportId, stale, parks: context['pending_callback'] === true };
 }
 
 /** Whether there is anything for a flush to write. */

@@ -134,6 +134,31 @@ describe('an accepted batch', () => {
     checkStore(world.store);
   });
 
+  test('of a claim that was outrun and whose run has ended since it was looked at are stale', async () => {
+    const { world, executionId } = await running();
+    const [a] = await world.claim();
+    if (a === undefined) throw new Error('nothing to claim');
+    const { batches } = world.store;
+    const read = batches.filedBefore;
+    batches.filedBefore = async (...asked) => {
+      batches.filedBefore = read;
+      const before = await read(...asked);
+      world.register('alice', { status: 'offline' });
+      await world.server.commands.claim(a.row.commandId, 'bob', null);
+      await world.server.executions.cancel(executionId, { reason: 'enough', cascade: true, by: 'api' });
+      return before;
+    };
+    const { eventIds } = await world.accepted(executionId, done(a));
+    const filed = world.store.log(executionId).filter((event) => eventIds.includes(event.eventId));
+    expect(filed.map((event) => [event.type, event.attempt, event.stale])).toEqual([
+      ['command.started', 1, true],
+      ['call.done', 1, true],
+      ['step.exit', 1, true],
+      ['command.completed', 1, true],
+    ]);
+    checkStore(world.store);
+  });
+
   test.each(permutations([0, 1, 2, 3]).map((order) => [order.join('')]))(
     'BI-12 in order %s of its events never leaves the run stuck',
     async (text) => {
