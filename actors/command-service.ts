@@ -162,7 +162,7 @@ export class Commands implements CommandService {
   }
 
   async exchange(request: ExchangeRequest): Promise<ExchangeReceipt> {
-    const { workers, board } = this.#parts;
+    const { workers } = this.#parts;
     const worker = await this.#worker(request.workerId);
     if (request.instance !== null && worker.instance !== null && request.instance !== worker.instance) {
       throw new DomainError('worker_restarted', `Worker ${worker.name} was registered by another instance`, {
@@ -170,6 +170,44 @@ export class Commands implements CommandService {
       });
     }
     workers.seen(worker.name);
+    // Whoever waits for our answer is not silent, however long the database lets it wait.
+    const asking = workers.polling(worker.name);
+    try {
+      return await this.#answer(worker, request);
+    } finally {
+      asking.close();
+    }
+  }
+
+  async get(commandId: number): Promise<GrantedCommand> {
+    const row = await this.#row(commandId);
+    return this.#describe(row);
+  }
+
+  /** Long polls answer empty, and no new commands are given. */
+  drain(isDraining = true): void {
+    this.#isDraining = isDraining;
+    for (const wakes of this.#polls.values()) for (const wake of wakes) wake();
+  }
+
+  /** After a commit: forgets closed commands, and tells workers that hold one of a run that was ended for them. */
+  onCommitted(_actor: ExecutionActor, writing: Writing): void {
+    for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
+      if (row.completedAt === null && row.parkedOn === null) continue;
+      if (row.workerId !== null) this.#unnamed.named(row.workerId, [row.commandId]);
+      const worker = this.#holds.closed(row.commandId);
+      this.#parts.board.drop(row);
+      if (worker !== null && row.status === 'CANCELLED') for (const wake of this.#polls.get(worker) ?? []) wake();
+    }
+  }
+
+  /** A run that another process ended: workers that hold something of it are told at once. */
+  onEndedElsewhere(executionId: number): void {
+    this.#holds.endedElsewhere(executionId);
+  }
+
+  async #answer(worker: WorkerRow, request: ExchangeRequest): Promise<ExchangeReceipt> {
+    const { workers, board } = this.#parts;
     if (request.status !== worker.status && request.status === 'draining') {
       await workers.heartbeat(worker.name, { registration: null, status: 'draining', commands: [] });
     }
@@ -198,33 +236,6 @@ export class Commands implements CommandService {
       commands = this.#close(claimant, wants);
     }
     return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
-  }
-
-  async get(commandId: number): Promise<GrantedCommand> {
-    const row = await this.#row(commandId);
-    return this.#describe(row);
-  }
-
-  /** Long polls answer empty, and no new commands are given. */
-  drain(isDraining = true): void {
-    this.#isDraining = isDraining;
-    for (const wakes of this.#polls.values()) for (const wake of wakes) wake();
-  }
-
-  /** After a commit: forgets closed commands, and tells workers that hold one of a run that was ended for them. */
-  onCommitted(_actor: ExecutionActor, writing: Writing): void {
-    for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
-      if (row.completedAt === null && row.parkedOn === null) continue;
-      if (row.workerId !== null) this.#unnamed.named(row.workerId, [row.commandId]);
-      const worker = this.#holds.closed(row.commandId);
-      this.#parts.board.drop(row);
-      if (worker !== null && row.status === 'CANCELLED') for (const wake of this.#polls.get(worker) ?? []) wake();
-    }
-  }
-
-  /** A run that another process ended: workers that hold something of it are told at once. */
-  onEndedElsewhere(executionId: number): void {
-    this.#holds.endedElsewhere(executionId);
   }
 
   async #worker(name: string): Promise<WorkerRow> {

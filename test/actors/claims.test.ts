@@ -388,6 +388,23 @@ describe('an exchange', () => {
     ]);
   });
 
+  test('counts as heard for as long as its answer takes, also where the database is slow or away', async () => {
+    const world = new World({ one: [step('a')] });
+    await world.start('one');
+    const { promise, reject } = Promise.withResolvers<never>();
+    const { heldBy } = world.store;
+    world.store.heldBy = () => promise;
+    const exchange = world.exchangeWith('alice', [], {});
+    await settled();
+    expect(world.asking).toEqual(['alice']);
+    reject(new UnavailableError());
+    await exchange.catch(() => {});
+    expect(world.asking).toEqual([]);
+    world.store.heldBy = heldBy;
+    expect((await world.exchangeWith('alice', [], {})).commands).toHaveLength(1);
+    expect(world.asking).toEqual([]);
+  });
+
   test('refreshes what is still held, so that it is not taken away', async () => {
     const world = new World({ one: [step('a')] });
     const { executionId } = await world.start('one');

@@ -56,6 +56,8 @@ export class World {
   readonly ids = createSeededIds();
   readonly exchange = createMemoryExchange();
   readonly workers = new Map<string, WorkerRow>();
+  /** Workers that wait for an answer, once for each. */
+  readonly asking: string[] = [];
   readonly lines: LogLine[] = [];
   readonly counts = new Map<string, number>();
   readonly #playbooks = new Map<number, { entry: CatalogEntry; playbook: Playbook }>();
@@ -302,7 +304,10 @@ export class World {
         return { name, status, registeredAt, heartbeatAt: Date.parse(row.heartbeatAt), offlineAfterSeconds };
       },
       seen: (name) => change(name, { heartbeatAt: new Date(this.clock.now()).toISOString() }),
-      polling: () => ({ close() {} }),
+      polling: (name) => {
+        this.asking.push(name);
+        return { close: () => this.asking.splice(this.asking.indexOf(name), 1) };
+      },
     };
   }
 }
