@@ -10,6 +10,8 @@ const GRACE_SECONDS = 8;
 /** In a world that is well it is ended right after the wait for it: a few turns of the database away. */
 const SOON_MS = 500;
 const SOON_TURNS = 12;
+/** As the network delays them at most. */
+const SLOWEST_WRITE_MS = 4_000;
 
 export function childrenEnd({ database, plan, now }: Witness, demand: (holds: boolean, what: string) => void) {
   const givenUp = new Map<number, number>();
@@ -38,7 +40,9 @@ export function childrenEnd({ database, plan, now }: Witness, demand: (holds: bo
       const soon = SOON_MS + SOON_TURNS * plan.pace.latencyMs;
       for (const [child, since] of isFinal ? givenUp : []) {
         const end = ended.get(child);
-        const until = since > healedAt ? since + soon : healedAt + afterFault;
+        // A write that was on its way while all was healed may be of a server that is gone by the time it arrives.
+        const isWell = since > healedAt + SLOWEST_WRITE_MS;
+        const until = isWell ? since + soon : Math.max(since, healedAt) + afterFault;
         const isInTime = end !== undefined && end.at <= until;
         demand(
           database.store.executions().every((row) => row.executionId !== child) || isInTime,

@@ -121,7 +121,8 @@ export function drawPlan(seed: number): Plan {
     offlineSeconds: chance.pick([3, 5]),
     batchSeconds: chance.pick([1, 4]),
     resume: chance.pick<AutoResumeMode>(['continue', 'continue', 'cancel', 'restart']),
-    latencyMs: chance.pick([1, 4, 20, 80]),
+    // A crowd that waits so long for each answer that it gives up is not calm.
+    latencyMs: Math.min(isCrowd && isCalm ? 20 : 80, chance.pick([1, 4, 20, 80])),
     safetyMs: 8_000 + chance.below(chance.isOneIn(6) ? 60_000 : 14_000),
     slowTools: isCalm ? chance.pick([0, 60]) : chance.pick([0, 0, 20, 100]),
   };
