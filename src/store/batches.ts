@@ -4,6 +4,7 @@
  */
 import type { BatchJob, BatchRow, BatchStore, CommandRow } from '../../actors/ports.ts';
 import type { LogEvent } from '../../machines/events.ts';
+import { commandsInKeyOrder, inKeyOrder } from './key-order.ts';
 import { lookUp } from './load.ts';
 import type { Database } from './pool.ts';
 import { COMMAND_COLUMNS, EVENT_COLUMNS } from './rows.ts';
@@ -33,9 +34,9 @@ export function createBatchStore(database: Pick<Database, 'hot'>): BatchStore {
       // The select lists make rows of these types.
       return {
         lastEventId: ((head?.rows ?? []) as { lastEventId: number }[])[0]?.lastEventId ?? 0,
-        commands: (commands?.rows ?? []) as CommandRow[],
-        events: (events?.rows ?? []) as LogEvent[],
-        reported: (reported?.rows ?? []) as LogEvent[],
+        commands: commandsInKeyOrder((commands?.rows ?? []) as CommandRow[]),
+        events: inKeyOrder((events?.rows ?? []) as LogEvent[]),
+        reported: inKeyOrder((reported?.rows ?? []) as LogEvent[]),
       };
     },
     async effectsOf(executionId, eventIds) {

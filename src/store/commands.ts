@@ -3,18 +3,20 @@
  * skip rows that a commit holds at that moment; the commit says when to look again itself.
  */
 import type { CommandHint, CommandRow, ParkedCommand, ParkedWait, StoredHold } from '../../actors/ports.ts';
+import { commandsInKeyOrder } from './key-order.ts';
 import { lookUp } from './load.ts';
 import type { Pipeline } from './pipeline.ts';
 import { COMMAND_COLUMNS, HELD, HINT_COLUMNS, OPEN } from './rows.ts';
 
 export async function commandById(pipeline: Pipeline, commandId: number): Promise<CommandRow | null> {
   const rows = await lookUp<CommandRow>(pipeline, 'command_by_id', COMMAND_BY_ID, [commandId]);
-  return rows[0] ?? null;
+  return commandsInKeyOrder(rows)[0] ?? null;
 }
 
 /** Open commands granted to this worker under this claim, oldest first. */
-export function commandsClaimedBy(pipeline: Pipeline, claimId: string, workerId: string): Promise<CommandRow[]> {
-  return lookUp(pipeline, 'commands_claimed_by', CLAIMED_BY, [claimId, workerId]);
+export async function commandsClaimedBy(pipeline: Pipeline, claimId: string, workerId: string): Promise<CommandRow[]> {
+  const rows = await lookUp<CommandRow>(pipeline, 'commands_claimed_by', CLAIMED_BY, [claimId, workerId]);
+  return commandsInKeyOrder(rows);
 }
 
 export function pendingCommands(pipeline: Pipeline, pools: readonly string[], limit: number): Promise<CommandHint[]> {

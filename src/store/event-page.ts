@@ -2,6 +2,7 @@
 import type { EventPageRequest } from '../../actors/services.ts';
 import type { LogEvent } from '../../machines/events.ts';
 import { type Conditions, createConditions } from './conditions.ts';
+import { inKeyOrder } from './key-order.ts';
 import type { Sql } from './pool.ts';
 import { EVENT_COLUMNS } from './rows.ts';
 
@@ -17,12 +18,12 @@ export async function pageEvents(
 }
 
 /** One row more than the page has, where there is one. */
-function page(sql: Sql, executionId: number, request: EventPageRequest): Promise<LogEvent[]> {
+async function page(sql: Sql, executionId: number, request: EventPageRequest): Promise<LogEvent[]> {
   const where = conditionsOf(executionId, request);
   if (request.sinceEventId !== null) where.add('event_id > ?', request.sinceEventId);
   const limit = where.bind(request.pageSize + 1);
   const offset = where.bind((request.page - 1) * request.pageSize);
-  return sql.rows<LogEvent>(
+  const rows = await sql.rows<LogEvent>(
     `select ${EVENT_COLUMNS}
      from core.event
      ${where.clause()}
@@ -30,6 +31,7 @@ function page(sql: Sql, executionId: number, request: EventPageRequest): Promise
      limit ${limit} offset ${offset}`,
     where.values,
   );
+  return inKeyOrder(rows);
 }
 
 async function count(sql: Sql, executionId: number, request: EventPageRequest): Promise<number | null> {

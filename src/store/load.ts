@@ -8,6 +8,7 @@ import type { AbandonedChild, CommandRow, ExecutionRow, StoredExecution, StoredS
 import type { LogEvent } from '../../machines/events.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { readReference } from '../../machines/playbook/reference.ts';
+import { commandsInKeyOrder, inKeyOrder } from './key-order.ts';
 import type { Pipeline } from './pipeline.ts';
 import { COMMAND_COLUMNS, EVENT_COLUMNS, EXECUTION_COLUMNS, OPEN } from './rows.ts';
 
@@ -48,11 +49,21 @@ export async function loadExecutions(
     loaded.set(row.executionId, {
       row,
       snapshot: state === null ? null : snapshotOf(state, row),
-      tail: (tails.get(row.executionId) ?? []).map(({ ofExecution: _, ...event }) => event),
-      openCommands: open.get(row.executionId) ?? [],
+      tail: inKeyOrder((tails.get(row.executionId) ?? []).map(({ ofExecution: _, ...event }) => event)),
+      openCommands: commandsInKeyOrder(open.get(row.executionId) ?? []),
     });
   }
   return loaded;
+}
+
+/** Rows of the log, with the keys of their values in order. */
+async function eventsOf(
+  pipeline: Pipeline,
+  name: string,
+  text: string,
+  values: readonly unknown[],
+): Promise<LogEvent[]> {
+  return inKeyOrder(await lookUp<LogEvent>(pipeline, name, text, values));
 }
 
 /** Rows of one log by their numbers, in order. */
@@ -61,7 +72,7 @@ export function eventsByNumber(
   executionId: number,
   eventIds: readonly number[],
 ): Promise<LogEvent[]> {
-  return lookUp(pipeline, 'events_by_number', EVENTS_BY_NUMBER, [executionId, eventIds]);
+  return eventsOf(pipeline, 'events_by_number', EVENTS_BY_NUMBER, [executionId, eventIds]);
 }
 
 /**
@@ -75,7 +86,7 @@ export function iterationEvents(
   activation: number,
 ): Promise<LogEvent[]> {
   const prefix = `${step}@${activation}#`;
-  return lookUp(pipeline, 'iteration_events', ITERATION_EVENTS, [executionId, prefix, `${prefix.slice(0, -1)}$`]);
+  return eventsOf(pipeline, 'iteration_events', ITERATION_EVENTS, [executionId, prefix, `${prefix.slice(0, -1)}$`]);
 }
 
 /** Rows written for these reports, in order of their numbers. */
@@ -84,12 +95,12 @@ export function reportedEvents(
   executionId: number,
   reportIds: readonly string[],
 ): Promise<LogEvent[]> {
-  return lookUp(pipeline, 'reported_events', REPORTED_EVENTS, [executionId, reportIds]);
+  return eventsOf(pipeline, 'reported_events', REPORTED_EVENTS, [executionId, reportIds]);
 }
 
 /** Rows of one command that are not stale, from its `command.issued` on. */
 export function eventsOfCommand(pipeline: Pipeline, executionId: number, commandId: number): Promise<LogEvent[]> {
-  return lookUp(pipeline, 'events_of_command', EVENTS_OF_COMMAND, [executionId, commandId]);
+  return eventsOf(pipeline, 'events_of_command', EVENTS_OF_COMMAND, [executionId, commandId]);
 }
 
 export async function executionById(pipeline: Pipeline, executionId: number): Promise<ExecutionRow | null> {

@@ -5,6 +5,7 @@ import type { ReadService } from '../../actors/services.ts';
 import { addExcept, createConditions } from './conditions.ts';
 import { pageEvents } from './event-page.ts';
 import { listExecutions } from './execution-list.ts';
+import { commandsInKeyOrder } from './key-order.ts';
 import type { Database, Sql } from './pool.ts';
 import { COMMAND_COLUMNS, EXECUTION_COLUMNS } from './rows.ts';
 
@@ -96,7 +97,7 @@ async function schemaVersion(sql: Sql): Promise<number | null> {
 }
 
 /** By command id. Statuses become part of the text, so that the partial indexes can be used. */
-function listCommands(sql: Sql, filter: CommandFilter): Promise<CommandRow[]> {
+async function listCommands(sql: Sql, filter: CommandFilter): Promise<CommandRow[]> {
   const where = createConditions();
   if (filter.executionId !== undefined) where.add('execution_id = ?', filter.executionId);
   if (filter.statuses !== undefined && filter.statuses.length > 0) {
@@ -110,10 +111,11 @@ function listCommands(sql: Sql, filter: CommandFilter): Promise<CommandRow[]> {
   if (filter.after !== undefined) where.add('command_id > ?', filter.after);
   addExcept(where, filter.exceptCatalogIds);
   const limit = where.bind(filter.limit);
-  return sql.rows<CommandRow>(
+  const rows = await sql.rows<CommandRow>(
     `select ${COMMAND_COLUMNS} from core.command ${where.clause()} order by command_id limit ${limit}`,
     where.values,
   );
+  return commandsInKeyOrder(rows);
 }
 
 const STATUS_LITERALS: Readonly<Record<CommandStatus, string>> = {

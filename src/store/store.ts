@@ -18,6 +18,7 @@ import {
   touchCommands,
 } from './commands.ts';
 import { commitFlush } from './commit.ts';
+import { withKeyOrders } from './key-order.ts';
 import {
   abandonedChildren,
   eventsByNumber,
@@ -52,7 +53,7 @@ export function createStore(
       if (pipeline === undefined) throw new Error('a database has commit connections');
       inFlight[lane] = (inFlight[lane] ?? 0) + 1;
       try {
-        await commitFlush(pipeline, flush, extra, onPhase);
+        await commitFlush(pipeline, withKeyOrders(flush), extra, onPhase);
       } finally {
         inFlight[lane] = (inFlight[lane] ?? 1) - 1;
       }

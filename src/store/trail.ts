@@ -57,7 +57,7 @@ select
     else '{}'
   end as context,
   null as result, left(error, 500) as error,
-  case when event_type in ('command.issued', 'ctx.updated', 'step.exit') then meta else '{}' end as meta,
+  case when event_type in ('command.issued', 'ctx.updated', 'step.exit') then meta - 'key_order' else '{}' end as meta,
   engine_version as "engineVersion", created_at as "at"
 from core.event
 where execution_id = $1 and (cause_id, event_id) > ($2, $3) and cause_id <= $4

@@ -12,6 +12,7 @@ import {
   type Store,
   UnavailableError,
 } from '../../actors/ports.ts';
+import type { LogEvent } from '../../machines/events.ts';
 import { change, command, event, execution, flush, head, held, result, START } from './rows.ts';
 
 export interface StoreHarness {
@@ -94,6 +95,48 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         expect(loaded?.openCommands).toEqual([issued]);
         expect(await store.execution(id)).toEqual(row);
         expect(await store.command(issued.commandId)).toEqual(issued);
+      });
+
+      test('keeps the order of keys wherever templates can see them', async () => {
+        const id = harness.nextId();
+        const map = { zeta: 1, b: [{ name: 'n', id: 1 }], aa: { long: 1, s: null } };
+        const started = event(id, catalogId, 1, {
+          type: 'execution.started',
+          context: { args: map, workload: { ...map, alpha: 1 } },
+        });
+        const rows = [
+          event(id, catalogId, 2, { type: 'step.enter', context: { collection: [map] } }),
+          event(id, catalogId, 3, { type: 'ctx.updated', context: { values: { w: map, a: 1 } } }),
+          event(id, catalogId, 4, {
+            type: 'call.done',
+            commandId: 7,
+            result: { status: 'completed', context: { data: map, count: 1 } },
+            meta: { ctx: { x: map }, tasks: { two: {}, one: {} }, key_order: 'not for others to say' },
+          }),
+          event(id, catalogId, 5, {
+            type: 'loop.done',
+            // The same keys in two orders.
+            result: { status: 'completed', context: { data: [map, { aa: 1, b: 2, zeta: 3 }] } },
+          }),
+        ];
+        const context = {
+          render_context: { ctx: map, steps: { s: map }, workload: {}, iteration: { kind: 'item', item: map } },
+        };
+        const issued = command(id, catalogId, harness.nextId(), { context });
+        const row = execution(id, catalogId, { path: `suite/${id}` });
+        await store.commit(flush({ started: [row], events: [started, ...rows], issued: [issued] }));
+        const told = (value: unknown) => JSON.stringify(value);
+        const parts = (events: readonly LogEvent[]) =>
+          told(events.map(({ context, result, meta }) => [context, result?.context, meta['ctx'], meta['tasks']]));
+        const wanted = parts([started, ...rows]);
+        const loaded = (await store.load([id])).get(id);
+        expect(parts(loaded?.tail ?? [])).toBe(wanted);
+        expect(parts(await store.events(id, [1, 2, 3, 4, 5]))).toBe(wanted);
+        expect(told(loaded?.openCommands[0]?.context)).toBe(told(context));
+        expect(told((await store.command(issued.commandId))?.context)).toBe(told(context));
+        const retried = { resume: { z: 1, a: 2 }, render_context: { args: map } };
+        await store.commit(flush({ commands: [change(issued, { context: retried })] }));
+        expect(told((await store.command(issued.commandId))?.context)).toBe(told(retried));
       });
 
       test('moves heads of many executions at once', async () => {
