@@ -38,11 +38,26 @@ export function redirect(exchange: Exchange, status: 302 | 303, location: string
 }
 
 export function sendRefusal(exchange: Exchange, { status, code, message: detail }: Refusal): void {
-  const { request, response } = exchange;
-  // What is left of a body nobody wants would have to be read before the connection can be used again.
-  const isUnread = !request.complete && status >= 400;
-  const more: Record<string, string> = isUnread ? { connection: 'close' } : {};
-  if (!response.headersSent) sendJson(exchange, status, { detail, code, request_id: exchange.requestId }, more);
+  if (exchange.response.headersSent) return;
+  sendJson(exchange, status, { detail, code, request_id: exchange.requestId });
+  discardRest(exchange.request);
+}
+
+const DISCARDED_BYTES_MAX = 64 * 1024 * 1024;
+
+/**
+ * Takes what is left of a body nobody wants: a client that sends all of it before it reads would otherwise meet a broken
+ * connection in place of the answer.
+ */
+function discardRest(request: IncomingMessage): void {
+  if (request.complete) return;
+  let bytes = 0;
+  request.unpipe();
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > DISCARDED_BYTES_MAX) request.destroy();
+  });
+  request.resume();
 }
 
 function send(
@@ -66,7 +81,8 @@ export async function readBody(
   if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) return null;
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request) {
+  // What is too long is refused, and whoever sends it is to read that.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     // A request without an encoding gives buffers.
     const bytes = chunk as Buffer;
     size += bytes.length;

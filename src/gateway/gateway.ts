@@ -99,7 +99,7 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
     }
     if (method === 'OPTIONS') return sendJson(exchange, 204, {});
     const target = readTarget(request.url ?? '', rules.proxyPrefixes);
-    if (target === null) throw new Refusal('invalid_request', 'The address cannot be read');
+    if (target === null) throw new Refusal('not_found', 'No such resource');
     if (!METHODS.includes(method)) throw new Refusal('method_not_allowed', `${method} is not possible here`);
     const isRead = method === 'GET' || method === 'HEAD';
     const { path } = target;

@@ -1,7 +1,6 @@
 /** A request the gateway does not serve, in the error form of the API (api 1.7), so that clients need to know one form only. */
 
 const STATUS = {
-  invalid_request: 400,
   unauthenticated: 401,
   forbidden: 403,
   csrf: 403,

@@ -178,7 +178,9 @@ describe('the proxy', () => {
     ['GET', '/api/admin/keys', 403],
     ['GET', '/svc/admin/keys', 403],
     ['GET', '/api/%61dmin/keys', 403],
-    ['GET', '/api/x/..%2fadmin/keys', 400],
+    ['GET', '/api/x/..%2fadmin/keys', 404],
+    ['GET', '/api/x/../admin/keys', 404],
+    ['GET', '/api//admin/keys', 404],
     ['GET', '/metrics', 404],
     ['GET', '/docs', 404],
     ['PROPFIND', '/api/executions', 405],
@@ -249,6 +251,27 @@ describe('a page of someone else', () => {
     const headers = { 'x-csrf-token': csrf, origin: GUI, 'sec-fetch-site': 'cross-site' };
     expect((await ask('POST', '/api/execute', { body, headers })).status).toBe(200);
   });
+});
+
+test.each([
+  ['/api/execute', 413, 'length'],
+  ['/api/execute', 413, 'chunks'],
+  ['/api/auth/validate', 422, 'length'],
+  ['/nothing', 404, 'length'],
+])('a large body to %s is refused with %i, which its sender reads after all of it (%s)', async (path, status, how) => {
+  const size = 8 * 1024 * 1024;
+  const [head, tail] =
+    how === 'length'
+      ? [`Content-Length: ${size}\r\n\r\n`, '']
+      : [`Transfer-Encoding: chunked\r\n\r\n${size.toString(16)}\r\n`, '\r\n0\r\n\r\n'];
+  const common = `Host: 127.0.0.1\r\nContent-Type: application/json\r\nX-CSRF-Token: ${csrf}\r\n`;
+  const next = 'GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n';
+  const answers = await bytes(
+    gateway.url,
+    `POST ${path} HTTP/1.1\r\n${common}${head}${'x'.repeat(size)}${tail}${next}`,
+  );
+  const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, each]) => Number(each));
+  expect(statuses).toEqual([status, 200]);
 });
 
 test.each([
