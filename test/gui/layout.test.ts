@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type LayoutEdge, type LayoutNode, layoutGraph } from '../../src/gui/graph/layout.ts';
 import { pathOf } from '../../src/gui/graph/route-path.ts';
+import { processorTime } from '../support/processor-time.ts';
 
 const OPTIONS = { direction: 'down', layerGap: 48, nodeGap: 24 } as const;
 
@@ -100,9 +101,9 @@ describe('layout', () => {
     const { nodes, edges } = large(200);
     layoutGraph(nodes, edges, OPTIONS);
     const times = [1, 2, 3].map(() => {
-      const from = performance.now();
+      const spent = processorTime();
       layoutGraph(nodes, edges, OPTIONS);
-      return performance.now() - from;
+      return spent();
     });
     expect(Math.min(...times)).toBeLessThan(150);
   });

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { yamlLines } from '../../src/gui/playbook/yaml-lines.ts';
+import { processorTime } from '../support/processor-time.ts';
 
 const FOLDER = new URL('../../examples/', import.meta.url);
 
@@ -46,8 +47,8 @@ describe('YAML cut up for colours', () => {
   });
 
   test('a line that is hard to read takes no time', () => {
-    const start = performance.now();
+    const spent = processorTime();
     yamlLines(`${'- '.repeat(20_000)}${'"'.repeat(20_000)}${'a '.repeat(20_000)}`);
-    expect(performance.now() - start).toBeLessThan(500);
+    expect(spent()).toBeLessThan(500);
   });
 });

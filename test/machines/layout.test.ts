@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { CHARTS } from '../../machines/index.ts';
 import { type Layout, type LayoutInput, layOut, layoutOf, type PlacedNode } from '../../machines/layout.ts';
 import { outlineOf } from '../../machines/outline.ts';
+import { processorTime } from '../support/processor-time.ts';
 
 function overlap(a: PlacedNode, b: PlacedNode): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
@@ -123,9 +124,9 @@ test('two hundred boxes are laid out within the time of a glance', () => {
   layOut({ nodes, edges });
   const best = Math.min(
     ...[1, 2, 3].map(() => {
-      const start = performance.now();
+      const spent = processorTime();
       layOut({ nodes, edges });
-      return performance.now() - start;
+      return spent();
     }),
   );
   expect(best).toBeLessThan(150);

@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { Scrubber } from '../../src/worker/scrub.ts';
+import { processorTime } from '../support/processor-time.ts';
 
 const SECRET = 'p"a\\ss/w+o r&d€é1\n2';
 
@@ -75,7 +76,7 @@ test('a short secret is hidden where it is the whole text', () => {
 
 test('a text made to be slow to look through is not', () => {
   const sut = scrubber('a"\\"b"\\\\"c/d e', '"""""""""', '\\\\\\\\\\\\\\\\');
-  const started = performance.now();
+  const spent = processorTime();
   sut.text('\\'.repeat(100_000) + '%25'.repeat(100_000) + 'a"'.repeat(100_000));
-  expect(performance.now() - started).toBeLessThan(5_000);
+  expect(spent()).toBeLessThan(5_000);
 });
