@@ -5,7 +5,7 @@
 import { isoOf } from '../machines/command/instant.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import { replayExecution } from '../machines/replay.ts';
-import type { Clock, Store, StoredExecution } from './ports.ts';
+import type { Clock, Meter, Store, StoredExecution } from './ports.ts';
 
 export interface Offenders {
   readonly count: number;
@@ -35,19 +35,21 @@ export interface InvariantsParts {
   readonly store: InvariantStore;
   readonly logs: Pick<Store, 'load' | 'events'>;
   readonly clock: Clock;
+  readonly meter: Meter;
 }
 
 const FOLDED = 20;
 const EVENTS_MAX = 20_000;
 const SAMPLE = 10;
 
-export async function checkInvariants({ store, logs, clock }: InvariantsParts): Promise<InvariantReport> {
+export async function checkInvariants({ store, logs, clock, meter }: InvariantsParts): Promise<InvariantReport> {
   const checks: Check[] = [];
   for (const name of store.names()) {
     const { count, sample } = await store.check(name);
     const further = name === 'projection' ? await unlikeTheirLog(store, logs) : [];
     const all = [...new Set([...sample, ...further])];
     const total = count + further.filter((id) => !sample.includes(id)).length;
+    if (total > 0) meter.count('svc_engine_assert_total', { law: name }, total);
     checks.push({ name, ok: total === 0, count: total, sample: all.slice(0, SAMPLE) });
   }
   const status = checks.every((check) => check.ok) ? 'ok' : 'violated';

@@ -177,7 +177,7 @@ export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upke
       reaper,
       reconciler,
       leases,
-      invariants: { store: stores.invariants, logs: stores.engine, clock },
+      invariants: { store: stores.invariants, logs: stores.engine, clock, meter },
       keys: createKeyService({ store: stores.sealed, vault: parts.vault, leases, ids, caller, log }),
       audit: stores.audit,
       ids,

@@ -118,7 +118,7 @@ export class Workers implements WorkerService {
     const { row, restarted } = await this.#parts.store.save(registration, this.#parts.ids.next());
     this.#remember(row);
     if (restarted) {
-      this.#parts.log.info('A worker was started again.', { name: row.name });
+      this.#parts.log.info('A worker was started again.', { worker_id: row.name });
       this.#hooks.onRestart(row.name);
     }
     return row;
@@ -220,7 +220,7 @@ export class Workers implements WorkerService {
     if (sweeper?.isMine === false) return Math.max(SWEEP_MIN_MS, sweeper.againInMs);
     for (const name of await store.expire(this.#audibleNames())) {
       this.#setOffline(name);
-      log.info('A silent worker was set offline.', { name });
+      log.info('A silent worker was set offline.', { worker_id: name });
       meter.count('svc_worker_offline_total');
       this.#hooks.onOffline(name);
     }

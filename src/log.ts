@@ -52,7 +52,7 @@ export function createLog(options: LogOptions): Log {
         },
       },
     },
-    pretty ? { write: (line: string) => options.sink.write(readable(line)) } : options.sink,
+    { write: (line: string) => options.sink.write(pretty ? readable(line) : escaped(line)) },
   );
   return wrap(logger, options.component, () => masked);
 }
@@ -97,6 +97,14 @@ function told(value: unknown, stacks: boolean): unknown {
     ...(stacks ? { stack: value.stack } : {}),
     ...(value.cause === undefined ? {} : { cause: told(value.cause, stacks) }),
   };
+}
+
+/** Controls that JSON leaves as they are: DEL, those above ASCII (one of them begins sequences of terminals), line separators. */
+const UNESCAPED = /[\u007f-\u009f\u2028\u2029]/g;
+
+/** The line with every control character but the line break at its end spelled out. */
+function escaped(line: string): string {
+  return line.replace(UNESCAPED, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 const COLOURS: Readonly<Record<string, string>> = { debug: '\u001b[2m', warn: '\u001b[33m', error: '\u001b[31m' };

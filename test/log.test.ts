@@ -54,6 +54,16 @@ test('a readable line cannot be broken or coloured by a value', () => {
   expect(/\p{Cc}/u.test(lines[0]?.trimEnd() ?? '\n')).toBe(false);
 });
 
+test('no value can break a line of JSON, or draw on the terminal of who reads it raw', () => {
+  const { log, lines, last } = recorded('json');
+  const path = 'a\nb\u001b[31m\u007f\u0085\u009b\u2028\u2029ü世';
+  log.info('Seen', { path });
+  expect(lines).toHaveLength(1);
+  expect(/[\p{Cc}\u2028\u2029]/u.test(lines[0]?.trimEnd() ?? '\n')).toBe(false);
+  expect(lines[0]).toContain('ü世');
+  expect(last().path).toBe(path);
+});
+
 test('printable text stays as it is', () => {
   expect(printable('Grüße, 世界')).toBe('Grüße, 世界');
 });

@@ -138,7 +138,7 @@ async function prepareHome(dataDir: string, log: Log): Promise<Home> {
   await mkdir(elsewhere, { recursive: true, mode: 0o755 });
   await writeFile(join(dataDir, 'pg-location'), `${elsewhere}\n`);
   log.warn('The data directory is closed to the account of PostgreSQL; its files are kept elsewhere', {
-    dataDir,
+    data_dir: dataDir,
     location: elsewhere,
   });
   return { directory: elsewhere, account };

@@ -76,9 +76,13 @@ export function readGauges(sources: GaugeSources): () => Promise<void> {
 
   async function readWorkers(): Promise<void> {
     const workers = await counts.workers();
-    for (const status of new Set([...WORKER_STATUSES, ...workers.map((row) => row.status)])) {
-      metrics.gauge('svc_workers', workers.find((row) => row.status === status)?.count ?? 0, { status });
+    const open = new Map<string, number>([...WORKER_STATUSES, 'other'].map((status) => [status, 0]));
+    // Workers may call their state what they like.
+    for (const { status, count } of workers) {
+      const label = open.has(status) ? status : 'other';
+      open.set(label, (open.get(label) ?? 0) + count);
     }
+    for (const [status, count] of open) metrics.gauge('svc_workers', count, { status });
   }
 
   return async () => {

@@ -51,12 +51,14 @@ const RUNNING = `select count(*) as count from core.execution where status = 'ru
 
 const WORKERS = `select status, count(*) as count from core.runtime where kind = 'worker_pool' group by status`;
 
+/** A key with no rows left is a zero: that is what one waits for before retiring it. */
 const SEALED = `
-select kid, count(*) as count
+select coalesce(known.kid, sealed.key) as kid, count(sealed.key) as count
 from (
-  select split_part(data_encrypted, '.', 2) as kid from core.credential
+  select split_part(data_encrypted, '.', 2) as key from core.credential
   union all
-  select split_part(data_encrypted, '.', 2) from core.keychain where data_encrypted is not null
+  select split_part(data_encrypted, '.', 2) from core.keychain
 ) as sealed
-group by kid
+  full join (select kid from core.encryption_key where retired_at is null) as known on known.kid = sealed.key
+group by 1
 limit 20`;

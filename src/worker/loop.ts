@@ -243,7 +243,7 @@ export class WorkerLoop {
     const { client, registration, log } = this.#options;
     const status = this.#draining ? 'draining' : 'ready';
     const answer = await client.workerRegister({ ...registration, status }, { signal: this.#ending.signal });
-    log.info('The worker is registered.', { name: answer.name, runtime_id: answer.runtime_id });
+    log.info('The worker is registered.', { worker_id: answer.name, runtime_id: answer.runtime_id });
     this.#onRegistered();
   }
 

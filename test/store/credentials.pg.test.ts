@@ -5,6 +5,7 @@ import { createCredentialService } from '../../actors/credential-service.ts';
 import type { CredentialService } from '../../actors/services.ts';
 import type { Vault } from '../../actors/vault.ts';
 import { openVault } from '../../src/crypto/vault.ts';
+import { createCounts } from '../../src/store/counts.ts';
 import { createCredentialStore } from '../../src/store/credentials.ts';
 import { createCanaryStore } from '../../src/store/encryption-keys.ts';
 import { createDatabase, type Database } from '../../src/store/pool.ts';
@@ -204,6 +205,20 @@ function save(name: string, more: Partial<Parameters<CredentialService['save']>[
   const plain = { type: 'custom', data: { token: 'x' }, schema: undefined, meta: null, description: null, tags: [] };
   return credentials.save({ ...plain, ...more, name });
 }
+
+test('a key that seals nothing any more counts as zero, and one that is retired not at all', async () => {
+  await save('counted_auth', { data: { token: 'canary-secret-8' } });
+  const add = 'insert into core.encryption_key (kid, canary, retired_at) values ($1, $2, $3)';
+  await queryRows(postgres.url, add, ['k8', 'cb1.k8.a.b', null]);
+  await queryRows(postgres.url, add, ['k7', 'cb1.k7.a.b', '2026-01-01T00:00:00Z']);
+  const [stored] = await queryRows<{ n: number }>(postgres.url, 'select count(*)::int as n from core.credential');
+  const rows = await createCounts(database.reads).sealed();
+  expect([...rows].sort((a, b) => (a.kid < b.kid ? -1 : 1))).toEqual([
+    { kid: 'k1', count: stored?.n },
+    { kid: 'k8', count: 0 },
+  ]);
+  await queryRows(postgres.url, `delete from core.encryption_key where kid in ('k7', 'k8')`);
+});
 
 test('a reveal whose audit row cannot be written shows nothing, unless that is allowed', async () => {
   const data = { token: 'canary-secret-9' };

@@ -103,6 +103,17 @@ describe('egress rules', () => {
     expect(passes({ policy: 'open', deny: ['10.0.0.0/8'] }, 'http://x.test/', '::ffff:10.0.0.1')).toBe(false);
   });
 
+  it('mean an address with a port whatever name leads to it', () => {
+    const deny = ['10.0.0.5:5432', '[::1]:9000'];
+    expect(passes({ policy: 'open', deny }, 'http://x.test:5432/', '10.0.0.5')).toBe(false);
+    expect(passes({ policy: 'open', deny }, 'http://x.test:5432/', '::ffff:10.0.0.5')).toBe(false);
+    expect(passes({ policy: 'open', deny }, 'http://x.test:5433/', '10.0.0.5')).toBe(true);
+    expect(passes({ policy: 'open', deny }, 'http://x.test:9000/', '::1')).toBe(false);
+    const allowed = { policy: 'public-only' as const, allow: ['203.0.113.9', '127.0.0.1:8080'] };
+    expect(passes(allowed, 'http://x.test:8080/', '127.0.0.1')).toBe(true);
+    expect(passes(allowed, 'http://x.test:8081/', '127.0.0.1')).toBe(false);
+  });
+
   it('refuse an entry they cannot read', () => {
     expect(() => egress({ allow: ['http://x/'] })).toThrow(RangeError);
     expect(() => egress({ deny: ['10.0.0.0/99'] })).toThrow();

@@ -1,6 +1,9 @@
 /** Each law of api 3.6 catches the row that breaks it, where the schema lets such a row in at all. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { checkInvariants } from '../../actors/invariants.ts';
+import type { Meter } from '../../actors/ports.ts';
 import { createInvariantStore } from '../../src/store/invariants.ts';
+import { createStore } from '../../src/store/store.ts';
 import { openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let opened: TestDatabase;
@@ -87,6 +90,24 @@ test.each([
   expect(await violated()).toContain(name);
   const { count, sample } = await createInvariantStore(opened.database.reads).check(name);
   expect([count, sample.length]).toEqual([1, 1]);
+});
+
+test('what the check finds broken is counted by law, for an alarm', async () => {
+  const counted: [string, unknown, number | undefined][] = [];
+  const meter: Meter = {
+    count: (...words) => counted.push(words as (typeof counted)[number]),
+    observe() {},
+    gauge() {},
+  };
+  const store = createInvariantStore(opened.database.reads);
+  const parts = { store, logs: createStore(opened.database), clock: { now: () => 0 }, meter };
+  await run('delete from core.command');
+  await run('update core.execution set open_commands = 0');
+  await run(event(5, 'execution.started'));
+  const report = await checkInvariants(parts);
+  const broken = report.checks.filter(({ ok }) => !ok);
+  expect(broken.map(({ name }) => name)).toContain('started');
+  expect(counted).toEqual(broken.map(({ name, count }) => ['svc_engine_assert_total', { law: name }, count]));
 });
 
 test('lease: the trigger that keeps tokens growing is there', async () => {

@@ -34,7 +34,7 @@ export function listed(list: BlockList, address: string): boolean {
 }
 
 /** The IPv4 addresses an IPv6 address may stand for. */
-function innerAddresses(address: string): string[] {
+export function innerAddresses(address: string): string[] {
   if (isIP(address) !== 6) return [];
   const groups = groupsOf(address);
   const pair = (index: number, turned = 0) => {

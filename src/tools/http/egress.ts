@@ -4,7 +4,7 @@
  * address in between. Deny beats allow, allow beats the policy.
  */
 import { isIP } from 'node:net';
-import { listed, localRanges, metadataRanges, rangeList } from './addresses.ts';
+import { innerAddresses, listed, localRanges, metadataRanges, rangeList } from './addresses.ts';
 
 export type EgressPolicy = 'open' | 'no-metadata' | 'public-only';
 
@@ -90,9 +90,14 @@ function readRules(entries: readonly string[]): Rules {
   }
   const list = rangeList(ranges);
   return {
-    matches: (host, port, address) =>
-      names.some((rule) => rule.test(host) && (rule.port === undefined || rule.port === port)) ||
-      (address !== undefined && listed(list, address)),
+    matches: (host, port, address) => {
+      // An address with a port is meant whatever name leads to it.
+      const at = address === undefined ? [host] : [host, address, ...innerAddresses(address)];
+      return (
+        names.some((rule) => at.some(rule.test) && (rule.port === undefined || rule.port === port)) ||
+        (address !== undefined && listed(list, address))
+      );
+    },
   };
 }
 
