@@ -16,7 +16,7 @@ export function fileLibrary(file: string, named: readonly string[]): Library {
   let index: Promise<ReadonlyMap<string, Found>> | null = null;
   return async (query) => {
     index ??= indexOf(file, named);
-    return answerOf(await index, query);
+    return answerOf(await index, query, dirname(file));
   };
 }
 
@@ -27,11 +27,12 @@ interface Found {
   readonly catalogId: number;
 }
 
-function answerOf(index: ReadonlyMap<string, Found>, query: DocumentQuery): DocumentAnswer {
+function answerOf(index: ReadonlyMap<string, Found>, query: DocumentQuery, folder: string): DocumentAnswer {
   const found = query.path === undefined ? undefined : index.get(query.path);
   if (found !== undefined) return { found };
   const target = query.path ?? `catalog_id=${query.catalogId}`;
-  return { refused: { code: 'not_found', message: `Executable catalog entry not found: ${target}` } };
+  const looked = `no playbook in ${folder} or named by --with has this path`;
+  return { refused: { code: 'not_found', message: `Executable catalog entry not found: ${target} (${looked})` } };
 }
 
 async function indexOf(file: string, named: readonly string[]): Promise<ReadonlyMap<string, Found>> {

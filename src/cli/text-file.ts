@@ -21,6 +21,8 @@ export async function textOfFile(file: string): Promise<string> {
     if (error instanceof UsageError) throw error;
     if (error instanceof TypeError) throw new UsageError(`${file} is not UTF-8 text`);
     const code = error instanceof Error && 'code' in error ? error.code : null;
-    throw new UsageError(code === 'ENOENT' ? `there is no file ${file}` : `${file} cannot be read (${String(code)})`);
+    if (code === 'ENOENT') throw new UsageError(`there is no file ${file}`);
+    if (code === 'EISDIR') throw new UsageError(`${file} is a folder, not a file`);
+    throw new UsageError(`${file} cannot be read (${String(code)})`);
   }
 }

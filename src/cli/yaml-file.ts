@@ -23,9 +23,7 @@ export async function yamlOfFile(file: string): Promise<Json> {
 export function shaped<S extends v.GenericSchema>(schema: S, value: Json, place: string): v.InferOutput<S> {
   const parsed = v.safeParse(schema, value);
   if (parsed.success) return parsed.output;
-  throw new UsageError(
-    problemsOf(parsed.issues, place)
-      .map(({ sentence }) => (sentence.startsWith(place) ? sentence : `${place}: ${sentence}`))
-      .join('\n'),
-  );
+  // `file: cases[0].name: …`, as a person looks for it; a problem of the whole is told of the file alone.
+  const sentences = problemsOf(parsed.issues, '').map(({ sentence }) => sentence.replace(/^(\.|: )/, ''));
+  throw new UsageError(sentences.map((sentence) => `${place}: ${sentence}`).join('\n'));
 }

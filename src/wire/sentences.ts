@@ -34,5 +34,12 @@ function step(key: unknown): string {
 /** The library's own words for a wrong type are not ours. */
 function sentenceOf(issue: BaseIssue<unknown>): string {
   if (!issue.message.startsWith('Invalid ')) return issue.message;
-  return issue.expected === null ? 'does not fit' : `must be ${issue.expected}`;
+  if (issue.expected === null) return 'does not fit';
+  return WORDS.get(issue.expected) ?? `must be ${issue.expected}`;
 }
+
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['never', 'is not known here'],
+  ['Object', 'must be an object'],
+  ['Array', 'must be a list'],
+]);

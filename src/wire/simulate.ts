@@ -40,25 +40,25 @@ const answered = {
 
 const when = v.pipe(
   v.union([v.boolean(), text(65_536, 1)], 'must be true, false or a condition'),
-  v.check((source) => typeof source === 'boolean' || isCondition(source), 'must be a condition that can be read'),
+  v.check(
+    (source) => faultOf(source) === null,
+    ({ input }) => `must be a condition that can be read: ${faultOf(input)}`,
+  ),
 );
 
-export const scriptedOutcome = v.strictObject(
-  {
-    step: text(256, 1),
-    path: maybe(catalogPath),
-    task: maybe(text(256, 1)),
-    kind: maybe(text(64, 1)),
-    activation: maybe(integer(1, COUNT_MAX)),
-    iteration: maybe(integer(0, COUNT_MAX)),
-    try: maybe(integer(1, COUNT_MAX)),
-    when: maybe(when),
-    ...answered,
-    worker_lost: maybe(flag),
-    times: maybe(integer(1, COUNT_MAX)),
-  },
-  (issue) => `has no field ${issue.received === 'undefined' ? '' : issue.received}`.trim(),
-);
+export const scriptedOutcome = v.strictObject({
+  step: text(256, 1),
+  path: maybe(catalogPath),
+  task: maybe(text(256, 1)),
+  kind: maybe(text(64, 1)),
+  activation: maybe(integer(1, COUNT_MAX)),
+  iteration: maybe(integer(0, COUNT_MAX)),
+  try: maybe(integer(1, COUNT_MAX)),
+  when: maybe(when),
+  ...answered,
+  worker_lost: maybe(flag),
+  times: maybe(integer(1, COUNT_MAX)),
+});
 
 /** Everything but the document; also what a test case and a file of outcomes may say. */
 export const simulationFields = {
@@ -192,11 +192,12 @@ export const simulated = v.object({
 });
 export type Simulated = v.InferOutput<typeof simulated>;
 
-function isCondition(source: string): boolean {
+/** Why it cannot be read; null where it can. */
+function faultOf(source: string | boolean): string | null {
   try {
     compileCondition(source);
-    return true;
-  } catch {
-    return false;
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : 'it cannot be read';
   }
 }

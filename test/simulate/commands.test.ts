@@ -98,10 +98,28 @@ cases:
   });
 
   test('names everything that is wrong with a test file', async () => {
-    const file = written('bad.test.yaml', `playbook: ${playbook}\ncases: [{ expect: { status: done } }]\n`);
-    await expect(callboard('test', file)).rejects.toThrow(
-      'cases[0].expect.status: must be completed, failed or cancelled',
+    const file = written(
+      'bad.test.yaml',
+      `playbook: ${playbook}\ncases: [{ expect: { status: done, stat: 1 }, outcomes: [1] }]\nmore: 1\n`,
     );
+    await expect(callboard('test', file)).rejects.toThrow(
+      [
+        `${file}: cases[0]: 'name' is required`,
+        `${file}: cases[0].outcomes[0]: must be an object`,
+        `${file}: cases[0].expect.status: must be completed, failed or cancelled`,
+        `${file}: cases[0].expect.stat: is not known here`,
+        `${file}: more: is not known here`,
+      ].join('\n'),
+    );
+  });
+
+  test('finds a playbook anywhere, and says when it is given one, or no case has the name', async () => {
+    const expected = 'cases: [{ name: free, default_outcome: {}, expect: { status: completed } }]';
+    const file = written('away.test.yaml', `playbook: ${playbook}\n${expected}\n`);
+    expect(await callboard('test', file)).toMatchObject({ code: 0 });
+    await expect(callboard('test', playbook)).rejects.toThrow(`${playbook} is a playbook; a test file names one`);
+    await expect(callboard('test', file, '--only', 'cheap')).rejects.toThrow("no case has 'cheap' in its name");
+    await expect(callboard('simulate', folder)).rejects.toThrow(`${folder} is a folder, not a file`);
   });
 });
 
@@ -126,4 +144,74 @@ workflow:
     "odd.yaml:8  Step 'b': no way that can be taken leads here  step_never_runs",
     '',
   ]);
+});
+
+describe('callboard simulate', () => {
+  const outcomes = (text: string) => written('said.yaml', text);
+
+  test('tells once what was not said, whose it is, and which outcomes nobody needed', async () => {
+    const file = outcomes("[{ step: strat }, { step: end }, { path: examples/hello, step: end, when: 'false' }]");
+    const nested = await callboard('simulate', join(ROOT, 'examples/nested.yaml'), '--outcomes', file);
+    expect(nested.err).toContain('No outcome was said for examples/hello: start (3 tries), so it answered {}.\n');
+    expect(nested.err).toContain('Outcome 0 was never used (step strat).\n');
+    expect(nested.err).toContain('Outcome 2 was never used (step end).\n');
+    const loop = await callboard('simulate', join(ROOT, 'examples/loop.yaml'), '--outcomes', file);
+    expect(loop.err).toContain('No outcome was said for start (40 tries), so it answered {}.\n');
+    expect(loop.err).toContain("Outcome 0 was never used: there is no step 'strat'.\n");
+  });
+
+  test('says nothing of a default that was given, and that the one that fails was met', async () => {
+    const hello = join(ROOT, 'examples/hello.yaml');
+    const given = await callboard(
+      'simulate',
+      hello,
+      '--outcomes',
+      outcomes('default_outcome: { result: { text: Hi } }'),
+    );
+    expect(given.err).not.toContain('No outcome');
+    const failing = await callboard('simulate', hello, '--outcomes', outcomes('default_outcome: fail'));
+    expect(failing).toMatchObject({ code: 1 });
+    expect(failing.err).toContain('No outcome was said for start, so it failed.\n');
+  });
+
+  test('names what is wrong with a file of outcomes, and where a child was looked for', async () => {
+    const file = outcomes("[{ step: a, when: 'input.who ==' }, { steps: a }]");
+    await expect(callboard('simulate', join(ROOT, 'examples/hello.yaml'), '--outcomes', file)).rejects.toThrow(
+      [
+        `${file}: outcomes[0].when: must be a condition that can be read: expected an expression in "input.who =="`,
+        `${file}: outcomes[1]: 'step' is required`,
+        `${file}: outcomes[1].steps: is not known here`,
+      ].join('\n'),
+    );
+    const parent = written(
+      'parent.yaml',
+      `apiVersion: callboard/v2
+kind: Playbook
+metadata: { name: parent, path: parent }
+workflow:
+  - step: a
+    tool: { kind: playbook, path: not/there }
+`,
+    );
+    const { err } = await callboard('simulate', parent);
+    expect(err).toContain(`not/there (no playbook in ${folder} or named by --with has this path)`);
+  });
+});
+
+test('callboard replay names what is wrong with the playbook it is to decide by', async () => {
+  const log = join(folder, 'kept.json');
+  await callboard('simulate', join(ROOT, 'examples/hello.yaml'), '--log', log);
+  const bad = written(
+    'unknown.yaml',
+    `apiVersion: callboard/v2
+kind: Playbook
+metadata: { name: bad, path: bad }
+workflow: [{ step: a, tool: { kind: nope } }]
+`,
+  );
+  const { command } = await import('../../src/cli/commands/replay.ts');
+  const terminal = recordingTerminal();
+  const call = readCall(command, [log, '--playbook', bad], { env: {}, terminal });
+  await expect(command.run(call)).rejects.toThrow(`${bad} is no playbook that passes its checks`);
+  expect(terminal.errors()).toContain("unknown tool kind 'nope'");
 });

@@ -77,7 +77,7 @@ describe('POST /api/catalog/playbooks/simulate', () => {
     const answer = await simulate({ content: 'x', outcomes: [{ step: 'a', when: '{{ 1 +' }, { try: 0 }] });
     expect(answer.status).toBe(422);
     expect(answer.json.errors).toEqual([
-      'body.outcomes[0].when: must be a condition that can be read',
+      'body.outcomes[0].when: must be a condition that can be read: unexpected end in "1 +"',
       "body.outcomes[1]: 'step' is required",
       'body.outcomes[1].try: must be at least 1',
     ]);

@@ -12,6 +12,7 @@ import { logEventOf, PayloadMissing, type Redecision, redecide } from '../../sim
 import { ENGINE_SETTINGS } from '../../simulate/settings.ts';
 import { type Call, type Command, JSON_OPTION, SERVER_OPTION, UsageError } from '../command.ts';
 import { EXIT } from '../exit-code.ts';
+import { problemLine } from '../playbook-file.ts';
 import { worded } from '../remote.ts';
 import { textOfFile } from '../text-file.ts';
 import { shaped } from '../yaml-file.ts';
@@ -129,8 +130,10 @@ async function playbookOf(call: Call, log: LogFile): Promise<Playbook> {
   const content = file === undefined ? log.content : await textOfFile(file);
   if (content == null) throw new UsageError('the log does not hold its playbook; name it with --playbook');
   const reading = readCatalogDocument(content, { path: log.path, resourceType: null });
+  const label = file ?? log.path;
+  for (const problem of reading.ok ? [] : reading.errors) call.terminal.err(problemLine(label, problem, call.terminal));
   const playbook = reading.ok ? reading.document.playbook : null;
-  if (playbook === null) throw new UsageError(`${file ?? log.path} is no playbook that passes its checks`);
+  if (playbook === null) throw new UsageError(`${label} is no playbook that passes its checks`);
   return playbook;
 }
 

@@ -55,7 +55,7 @@ Exit code: 0 completed, 1 failed, 2 wrong use or invalid playbook, 3 cancelled, 
     if (log !== undefined) await writeFile(log, `${JSON.stringify(recordedLog(simulation, file.text), null, 1)}\n`);
     const told = simulatedToWire(simulation);
     if (call.flags['json']) call.terminal.out(`${JSON.stringify(told, null, 2)}\n`);
-    else show(call, told);
+    else show(call, told, given);
     return codeOf(simulation.status);
   },
 };
@@ -92,15 +92,14 @@ export function codeOf(status: Simulation['status']): number {
   return status === 'cancelled' ? EXIT.cancelled : EXIT.infrastructure;
 }
 
-function show({ terminal }: Call, told: Simulated): void {
+function show({ terminal }: Call, told: Simulated, given: SimulationOptions): void {
   for (const each of told.tries.slice(0, TRIES_SHOWN)) {
     const place = `${each.path === undefined ? '' : `${each.path}: `}${nameOf(each)}`;
     const answer = each.outcome === null ? '' : `  outcome ${each.outcome}`;
     terminal.err(`${`+${durationText(each.at_ms)}`.padStart(12)}  ${printable(place)}${answer}\n`);
   }
   if (told.tries.length > TRIES_SHOWN) terminal.err(`and ${told.tries.length - TRIES_SHOWN} more tries\n`);
-  for (const each of told.unmatched) terminal.err(`No outcome was said for ${printable(nameOf(each))}.\n`);
-  for (const index of told.unused_outcomes) terminal.err(`Outcome ${index} was never used.\n`);
+  for (const line of [...unsaidLines(told, given), ...unusedLines(told, given)]) terminal.err(`${printable(line)}\n`);
   const colour = told.status === 'completed' ? 'green' : told.status === 'failed' ? 'red' : 'yellow';
   const reason = told.error === null ? '' : `: ${printable(told.error)}`;
   const took = ` after ${durationText(told.virtual_ms)} of virtual time, ${told.events.length} events`;
@@ -113,4 +112,29 @@ function nameOf({ step, task, iteration, activation, try: count }: Simulated['un
   const item = iteration === null ? '' : `[${iteration}]`;
   const again = activation === 1 ? '' : ` activation ${activation}`;
   return `${step}${task === null ? '' : `.${task}`}${item}${again}${count === 1 ? '' : ` try ${count}`}`;
+}
+
+/** What answered by itself, once for each task. A default that somebody gave is what he wants. */
+function unsaidLines({ unmatched }: Simulated, { default_outcome: fallback }: SimulationOptions): readonly string[] {
+  if (fallback != null && fallback !== 'fail') return [];
+  const counts = new Map<string, number>();
+  for (const { path, step, task } of unmatched) {
+    const name = `${path === undefined ? '' : `${path}: `}${step}${task === null ? '' : `.${task}`}`;
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const became = fallback === 'fail' ? 'it failed' : 'it answered {}';
+  return [...counts].map(([name, count]) => {
+    const often = count === 1 ? '' : ` (${count} tries)`;
+    return `No outcome was said for ${name}${often}, so ${became}.`;
+  });
+}
+
+function unusedLines(told: Simulated, { outcomes }: SimulationOptions): readonly string[] {
+  const steps = new Set(told.graph.nodes.map((node) => node.step));
+  return told.unused_outcomes.map((index) => {
+    const step = outcomes?.[index]?.step ?? '';
+    // A child may have it.
+    const isUnknown = told.children.length === 0 && !steps.has(step);
+    return `Outcome ${index} was never used${isUnknown ? `: there is no step '${step}'` : ` (step ${step})`}.`;
+  });
 }

@@ -1,7 +1,8 @@
 /** `callboard test`: playbooks against files of cases, each one a simulation. */
 import { readdir, stat, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import * as v from 'valibot';
+import { isMap } from '../../../machines/json.ts';
 import { printable } from '../../log.ts';
 import { runCase, testCase } from '../../simulate/test-case.ts';
 import { list, maybe, text } from '../../wire/fields.ts';
@@ -33,7 +34,9 @@ Exit code: 0 all as expected, 1 not all, 2 wrong use, or a test file or playbook
   run: async (call) => {
     const suites: JunitSuite[] = [];
     for (const file of await filesOf(call.words)) suites.push(await runFile(call, file));
-    const { junit } = call.texts;
+    const { junit, only } = call.texts;
+    if (only !== undefined && suites.every((suite) => suite.cases.length === 0))
+      throw new UsageError(`no case has '${only}' in its name`);
     if (junit !== undefined) await writeFile(junit, junitXml(suites));
     const cases = suites.flatMap((suite) => suite.cases);
     const failed = cases.filter(({ failures }) => failures.length > 0).length;
@@ -60,8 +63,11 @@ async function filesOf(words: readonly string[]): Promise<readonly string[]> {
 }
 
 async function runFile(call: Call, file: string): Promise<JunitSuite> {
-  const { playbook: path, with: others, cases } = shaped(testFile, await yamlOfFile(file), file);
-  const beside = (name: string) => join(dirname(file), name);
+  const value = await yamlOfFile(file);
+  if (isMap(value) && value['kind'] === 'Playbook')
+    throw new UsageError(`${file} is a playbook; a test file names one and has cases (docs/simulation.md)`);
+  const { playbook: path, with: others, cases } = shaped(testFile, value, file);
+  const beside = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
   const playbook = await readPlaybookFile(beside(path));
   if (!playbook.parsed.ok) {
     for (const problem of problemsOf(playbook)) call.terminal.err(problemLine(playbook.file, problem, call.terminal));
