@@ -154,7 +154,7 @@ export function answerOf(error: unknown, requestId: string, options: ErrorOption
 
 function build(code: ErrorCode, message: string, data: Data, requestId: string, options: ErrorOptions): ErrorAnswer {
   const row: Row = ERRORS[code];
-  const retryAfter = code === 'active_claim' ? options.claimRetryAfterSeconds : row.retryAfter;
+  const retryAfter = code === 'active_claim' ? Math.max(1, Math.ceil(options.claimRetryAfterSeconds)) : row.retryAfter;
   return {
     status: row.status,
     code,

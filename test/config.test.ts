@@ -68,7 +68,7 @@ test('OP-02 all problems are reported at once, with exit code 78', () => {
     'SVC_DATABASE_URL must be an address starting with postgres:// or postgresql://',
     'SVC_ENCRYPTION_KEY must hold 32 bytes in base64 (openssl rand -base64 32)',
     'SVC_BUS must be one of postgres, nats, none',
-    'SVC_COMMAND_CLAIM_LEASE_SECONDS must be a number of seconds of at least 1',
+    'SVC_COMMAND_CLAIM_LEASE_SECONDS must be a number of seconds of at least 0.1',
     'SVC_WORKER_CONCURRENCY must be a whole number from 1 to 1024',
   ]);
   for (const problem of error.problems) expect(error.message).toContain(problem);

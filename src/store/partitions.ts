@@ -73,11 +73,11 @@ where pg_inherits.inhparent = 'core.event'::regclass`;
 
 /** An execution whose tree has ended before the limit, all of it. */
 const OLD_TREE = `
-  status <> 'running' and end_time < clock_timestamp() - make_interval(days => $1::int)
+  status <> 'running' and end_time < clock_timestamp() - $1::float8 * interval '1 day'
   and not exists (
     select from core.execution as kin
     where kin.root_execution_id = execution.root_execution_id
-      and (kin.status = 'running' or kin.end_time >= clock_timestamp() - make_interval(days => $1::int)))`;
+      and (kin.status = 'running' or kin.end_time >= clock_timestamp() - $1::float8 * interval '1 day'))`;
 
 // The newest partition with executions in it is never dropped: ids of its range are still given out.
 const ENDED_PARTITION = `
@@ -110,12 +110,12 @@ const FORGET_EXECUTIONS = [
 
 const OLD_AUDIT = `
 delete from core.audit where audit_id in (
-  select audit_id from core.audit where at < clock_timestamp() - make_interval(days => $1::int) order by at limit $2)`;
+  select audit_id from core.audit where at < clock_timestamp() - $1::float8 * interval '1 day' order by at limit $2)`;
 
 // The log of an entry that still exists is what its row must be a fold of.
 const OLD_KEYCHAIN_LOG = `
 delete from core.keychain_event where (cache_key, seq) in (
   select cache_key, seq from core.keychain_event as old
-  where at < clock_timestamp() - make_interval(days => $1::int)
+  where at < clock_timestamp() - $1::float8 * interval '1 day'
     and not exists (select from core.keychain where keychain.cache_key = old.cache_key)
   order by at limit $2)`;

@@ -296,6 +296,17 @@ describe('what services refuse', () => {
     });
   });
 
+  test.each([
+    [0, '1'],
+    [1.2, '2'],
+    [60, '60'],
+  ])('a Retry-After of %d s is told in whole seconds, and never as none', async (claimRetryAfterSeconds, told) => {
+    const claims = { claim: async () => Promise.reject(new DomainError('active_claim', 'claimed', {})) };
+    const { app } = testHost(fakeServices({ commands: claims }), { config: { ...CONFIG, claimRetryAfterSeconds } });
+    const answer = await ask(app, 'POST', '/api/commands/1/claim', { payload: { worker_id: 'w' } });
+    expect([answer.status, answer.headers['retry-after']]).toEqual([409, told]);
+  });
+
   test('already_terminal has no Retry-After', async () => {
     const answer = await claim(new DomainError('already_terminal', 'Command 1 is over'));
     expect([answer.status, answer.headers['retry-after']]).toEqual([409, undefined]);

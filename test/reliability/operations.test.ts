@@ -43,6 +43,10 @@ describe('OP-02 every setting', () => {
     expect(refusal({ [env]: '9999999' })?.problems).toEqual([expect.stringContaining(env)]);
   });
 
+  test.each(settings.filter(([env]) => /_(SECONDS|MINUTES|DAYS)$/.test(env)))('%s takes a part of a unit', (env) => {
+    expect(refusal({ [env]: '2.5' })).toBeNull();
+  });
+
   test.each(settings.filter(([, row]) => typeof row.fallback === 'boolean'))('%s is a word for yes or no', (env) => {
     for (const good of ['true', 'TRUE', 'False', 'on', '0']) expect(refusal({ [env]: good }), good).toBeNull();
     for (const bad of ['yess', '2', '-', 'truefalse']) {

@@ -57,6 +57,9 @@ test('ended executions go after their time, trees as a whole, running ones never
   const store = createHousekeepingStore(opened.database.reads);
   expect(await store.removeEnded(await fence(), 30, 1000)).toBe(3);
   expect(await left()).toEqual([2, 3, 4, 5]);
+  // A part of a day is a time like any other.
+  expect(await store.removeEnded(await fence(), 10.5, 1000)).toBe(0);
+  expect(await store.removeEnded(await fence(), 9.5, 1000)).toBe(1);
 });
 
 test('a partition goes at once when all in it ended long ago and its ids are given out', async () => {
