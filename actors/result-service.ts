@@ -6,14 +6,14 @@ import type { Json } from '../machines/json.ts';
 import { readReference } from '../machines/playbook/reference.ts';
 import { valueAt } from '../machines/playbook/summary.ts';
 import { DomainError } from './errors.ts';
-import { storedApart, utf8Bytes } from './externalise.ts';
+import { storedApart } from './externalise.ts';
 import type { Clock, ExecutionStatus, Ids, ResultRow } from './ports.ts';
 import type { ResultService, StoredResult } from './services.ts';
 
 export interface ResultStore {
   executionStatus(executionId: number): Promise<ExecutionStatus | null>;
-  /** Stores a row, or finds the one with the same name and hash. */
-  put(row: ResultRow): Promise<StoredResult>;
+  /** Stores a row with its bytes, or finds the one with the same name and hash. */
+  put(row: Omit<ResultRow, 'data'>, data: Uint8Array): Promise<StoredResult>;
   /** The JSON text of a result that has not expired. */
   load(executionId: number, ref: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
   /** Newest first; expired ones are left out. */
@@ -26,15 +26,24 @@ export interface ResultPorts {
   readonly store: ResultStore;
   readonly ids: Ids;
   readonly clock: Clock;
-  /** Hex; a large text is hashed off the event loop. */
-  readonly sha256: (text: string) => Promise<string>;
+  /** A value as compact JSON; a large one is written in slices, so that nobody waits for it. */
+  readonly write: (value: Json) => Promise<WrittenJson>;
+}
+
+export interface WrittenJson {
+  /** UTF-8. */
+  readonly data: Uint8Array;
+  /** Hex, of the bytes. */
+  readonly sha256: string;
+  /** The beginning of the text: at least as much of it as a preview shows. */
+  readonly head: string;
 }
 
 export const RESULT_BYTES_MAX = 64 * 1024 * 1024;
 const NAME_MAX = 255;
 const SCOPES: readonly string[] = ['step', 'execution', 'workflow', 'permanent'];
 
-export function createResultService({ store, ids, clock, sha256 }: ResultPorts): ResultService {
+export function createResultService({ store, ids, clock, write }: ResultPorts): ResultService {
   async function statusOf(executionId: number): Promise<ExecutionStatus> {
     const status = await store.executionStatus(executionId);
     if (status === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
@@ -44,24 +53,23 @@ export function createResultService({ store, ids, clock, sha256 }: ResultPorts):
   return {
     async put(executionId, request) {
       refuseMisfits(request.name, request.scope);
-      const json = JSON.stringify(request.data);
-      const bytes = utf8Bytes(json);
-      if (bytes > RESULT_BYTES_MAX) throw new DomainError('payload_too_large', 'The result is larger than 64 MiB');
-      const [hash] = await Promise.all([sha256(json), statusOf(executionId), ids.reserve(1)]);
+      const [{ data, sha256, head }] = await Promise.all([write(request.data), statusOf(executionId), ids.reserve(1)]);
+      if (data.length > RESULT_BYTES_MAX)
+        throw new DomainError('payload_too_large', 'The result is larger than 64 MiB');
       const { ttlSeconds } = request;
-      const apart = storedApart(request.data, json, {
+      const { row } = storedApart(request.data, head, {
         executionId,
         name: request.name,
         commandId: request.commandId,
         select: request.select,
         resultId: ids.next(),
-        sha256: hash,
-        bytes,
+        sha256,
+        bytes: data.length,
         scope: request.scope,
         mediaType: request.mediaType,
         expiresAt: ttlSeconds === null ? null : new Date(clock.now() + ttlSeconds * 1000).toISOString(),
       });
-      return store.put(apart.row);
+      return store.put(row, data);
     },
 
     async resolve(ref, path) {
@@ -71,8 +79,8 @@ export function createResultService({ store, ids, clock, sha256 }: ResultPorts):
       // What was stored is JSON text that this service wrote.
       const part = valueAt(JSON.parse(found.json) as Json, path);
       if (part === undefined) return null;
-      const json = JSON.stringify(part);
-      return { json, sha256: await sha256(json) };
+      const { data, sha256 } = await write(part);
+      return { json: new TextDecoder().decode(data), sha256 };
     },
 
     async list(executionId) {

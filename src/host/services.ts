@@ -68,6 +68,7 @@ import { zoneOffset } from '../time-zones.ts';
 import { composeAccess } from './access.ts';
 import type { Callers } from './caller.ts';
 import { describeProcess, readGauges } from './gauges.ts';
+import { writeJson } from './json-slices.ts';
 
 export interface RunningServices {
   readonly services: Services;
@@ -420,7 +421,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       catalog,
       credentials,
       keychain,
-      results: createResultService({ store: createResultStore(database.reads), ids, clock, sha256: hash }),
+      results: createResultService({ store: createResultStore(database.reads), ids, clock, write: writeJson }),
       sql,
       reads: executionAccess.guarded(reads),
       executionAccess,

@@ -11,8 +11,9 @@ import { createMemoryExchange } from '../../actors/memory/memory-bus.ts';
 import { createMemoryStore, type MemoryStore } from '../../actors/memory/memory-store.ts';
 import { createSeededIds } from '../../actors/memory/seeded-ids.ts';
 import type { EventRow, ExecutionRow, Flush, Log, Meter } from '../../actors/ports.ts';
-import { createResultService } from '../../actors/result-service.ts';
+import { createResultService, type WrittenJson } from '../../actors/result-service.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
+import type { Json } from '../../machines/json.ts';
 import type { Diagnostic, Playbook } from '../../machines/playbook/document.ts';
 import type { SimulationRequest } from '../../machines/simulation.ts';
 import { CachingTemplates } from '../worker/template-cache.ts';
@@ -108,7 +109,7 @@ class Simulator {
     this.#runner = new CommandRunner({
       engine: this.#engine,
       store,
-      results: createResultService({ store: results, ids, clock: timeline, sha256: async (text) => sha256(text) }),
+      results: createResultService({ store: results, ids, clock: timeline, write: writeNow }),
       timeline,
       workers: this.#workers,
       script: this.#script,
@@ -244,6 +245,11 @@ class Simulator {
 const NEVER = new AbortController().signal;
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const UNMEASURED: Meter = { count() {}, observe() {}, gauge() {} };
+
+async function writeNow(value: Json): Promise<WrittenJson> {
+  const json = JSON.stringify(value);
+  return { data: new TextEncoder().encode(json), sha256: sha256(json), head: json };
+}
 
 function sha256(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex');

@@ -21,7 +21,7 @@ export function withResults(
   };
   const results: ResultStore = {
     executionStatus: async (executionId) => (await store.execution(executionId))?.status ?? null,
-    async put(row) {
+    async put(row, data) {
       const { executionId, ref, name, scope, bytes, sha256, summary, expiresAt } = row;
       const same = [...kept.values()].find(
         (each) => each.executionId === executionId && each.row.name === name && each.row.sha256 === sha256,
@@ -39,7 +39,7 @@ export function withResults(
         createdAt,
         expiresAt,
       };
-      kept.set(ref, { row: stored, json: row.data, executionId });
+      kept.set(ref, { row: stored, json: new TextDecoder().decode(data), executionId });
       return stored;
     },
     async load(_executionId, ref) {

@@ -23,9 +23,9 @@ export interface EncodedPayload {
   readonly encoding: 'json' | 'gzip';
 }
 
-/** The bytes to store of a JSON text; compressed off the event loop when it has more than a few KiB and that saves any. */
-export async function encodePayload(json: string): Promise<EncodedPayload> {
-  const plain = Buffer.from(json, 'utf8');
+/** What is stored of the bytes of a JSON text; compressed off the event loop when it has more than a few KiB and that saves any. */
+export async function encodePayload(bytes: Uint8Array): Promise<EncodedPayload> {
+  const plain = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (plain.length < GZIP_MIN_BYTES) return { data: plain, encoding: 'json' };
   const packed = await compress(plain, { level: 1 });
   return packed.length < plain.length ? { data: packed, encoding: 'gzip' } : { data: plain, encoding: 'json' };
@@ -64,9 +64,8 @@ export function createResultStore(database: Sql): ResultStore {
       return answer[0]?.status ?? null;
     },
 
-    async put(row) {
-      const payload = await encodePayload(row.data);
-      return putRow(database, row, payload);
+    async put(row, data) {
+      return putRow(database, row, await encodePayload(data));
     },
 
     async load(executionId, ref) {
@@ -107,7 +106,7 @@ export function createResultStore(database: Sql): ResultStore {
 }
 
 /** The same name and bytes keep their first reference; a repeat may only make it live longer. */
-async function putRow(database: Sql, row: ResultRow, payload: EncodedPayload): Promise<StoredResult> {
+async function putRow(database: Sql, row: Omit<ResultRow, 'data'>, payload: EncodedPayload): Promise<StoredResult> {
   const answer = await database.rows<StoredRow>(
     `insert into core.result (execution_id, result_id, ref, name, command_id, scope, store, data, encoding, bytes,
        sha256, media_type, summary, expires_at)

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createResultService } from '../../actors/result-service.ts';
 import type { ResultService } from '../../actors/services.ts';
 import type { Json } from '../../machines/json.ts';
+import { writeJson } from '../../src/host/json-slices.ts';
 import { createDatabase, type Database } from '../../src/store/pool.ts';
 import { createResultStore } from '../../src/store/results.ts';
 import { queryRows, quiet, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
     store: createResultStore(database.reads),
     ids: { next: () => ++lastId, reserve: async () => {} },
     clock: { now: () => Date.now() },
-    sha256: async (text) => createHash('sha256').update(text).digest('hex'),
+    write: writeJson,
   });
   await queryRows(
     postgres.url,
