@@ -110,6 +110,7 @@ export function catalogReadRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Entries by kind, path prefix and capabilities, newest first',
       body: listBody,
+      example: { request: { resource_type: 'playbook', path: 'demo', versions: 'latest' } },
       answer: v.object({ entries: v.array(entry), count: v.number() }),
       handle: async ({ body }) => {
         const includeContent = body.include_content ?? false;

@@ -99,6 +99,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       summary: 'Store a text as a new version of an existing path',
       query: playbookId,
       body: contentBody,
+      example: { request: { content: EXAMPLE } },
       bodyLimit: 'general',
       answer: v.object({
         status: v.literal('success'),
@@ -125,6 +126,7 @@ export function catalogRoutes({ services }: ApiContext): Route[] {
       summary: 'Change an entry: a new text, its status, its meta',
       query: playbookId,
       body: changeBody,
+      example: { request: { status: 'archived' } },
       bodyLimit: 'general',
       answer: entry,
       codes: ['not_found', 'playbook_invalid'],

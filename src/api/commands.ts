@@ -79,6 +79,7 @@ export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
       summary: 'Claim one command',
       params: commandId,
       body: claimOneBody,
+      example: { request: { worker_id: 'worker-7' } },
       answer: command,
       codes: CLAIM_CODES,
       hot: true,

@@ -138,6 +138,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
       summary: 'Cancel an execution and what it started',
       params: executionId,
       body: v.object({ reason, cascade: maybe(flag) }),
+      example: { request: { reason: 'not needed any more', cascade: true } },
       answer: cancelAnswer,
       codes: ['not_found'],
       handle: ({ params, body }) =>
@@ -169,6 +170,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
       summary: 'Start anew what an execution ran, with the same or changed inputs, from the start or from a step',
       params: executionId,
       body: rerunBody,
+      example: { request: { workload: { who: 'you' }, version: 'same' } },
       bodyLimit: 'general',
       answer: rerunAnswer,
       codes: ['not_found', 'kind_not_executable', 'resource_kind_required', 'playbook_invalid'],

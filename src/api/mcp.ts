@@ -30,6 +30,7 @@ const RPC_BYTES_MAX = 4 * 1024 * 1024;
 const WORKLOAD_BYTES_MAX = 1_048_576;
 const START_CODES = ['not_found', 'kind_not_executable', 'playbook_invalid'] as const;
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
+const PONG = { jsonrpc: '2.0', id: 1, result: {} };
 
 export function mcpRoutes(context: ApiContext): Route[] {
   const { services, clock, log, settings } = context;
@@ -111,7 +112,7 @@ export function mcpRoutes(context: ApiContext): Route[] {
       // A notification is taken, and nothing is said of it.
       others: { 202: null },
       codes: ['not_found', 'pool_saturated'],
-      example: { request: PING },
+      example: { request: PING, answer: PONG },
       bodyLimit: RPC_BYTES_MAX,
       anyBody: true,
       waits: true,
@@ -142,7 +143,7 @@ export function mcpRoutes(context: ApiContext): Route[] {
       // A notification is taken, and nothing is said of it.
       others: { 202: null },
       codes: ['forbidden', 'pool_saturated'],
-      example: { request: PING },
+      example: { request: PING, answer: PONG },
       bodyLimit: RPC_BYTES_MAX,
       anyBody: true,
       waits: true,

@@ -25,6 +25,7 @@ export function resultRoutes({ services }: ApiContext): Route[] {
       summary: 'Store a payload; the same bytes under the same name give the same reference',
       params: executionId,
       body: resultBody,
+      example: { request: { name: 'export', data: { rows: [{ id: 1 }] } } },
       answer: resultAnswer,
       codes: ['not_found'],
       bodyLimit: BODY_LIMIT,

@@ -32,6 +32,7 @@ export function workerRoutes({ services, clock, waits, settings }: ApiContext): 
       tag,
       summary: 'Take a worker out of the pool; its open claims are announced at once',
       body: deregisterBody,
+      example: { request: { name: 'worker-7' } },
       answer: deregisterAnswer,
       handle: async ({ body }) => {
         const { released } = await workers.deregister(body.name, body.kind ?? body.component_type ?? null);
@@ -104,6 +105,7 @@ export function workerRoutes({ services, clock, waits, settings }: ApiContext): 
       tag,
       summary: 'Say that a worker lives, and what it works on',
       body: heartbeatBody,
+      example: { request: { name: 'worker-7', commands: [{ command_id: 41012, attempt: 1 }] } },
       answer: heartbeatAnswer,
       codes: ['unknown_worker'],
       handle: async ({ body }) => {

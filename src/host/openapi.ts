@@ -5,9 +5,10 @@
 import type { GenericSchema } from 'valibot';
 import { isMap, type JsonMap } from '../../machines/json.ts';
 import type { Role, Route } from '../api/route.ts';
-import { ERRORS, type ErrorCode } from '../errors.ts';
+import { answerOf as answerOfError, ERRORS, type ErrorCode, RequestError } from '../errors.ts';
 import { errorBody } from '../wire/error.ts';
 import { jsonSchemaOf } from '../wire/json-schema.ts';
+import { sampleOf } from './samples.ts';
 
 /** Codes that any operation can give. */
 const GENERAL: readonly ErrorCode[] = [
@@ -26,6 +27,8 @@ const WITH_BODY: readonly ErrorCode[] = [
   'payload_too_large',
   'request_timeout',
 ];
+
+const REQUEST_ID = 'r-01JD3M0ZK7';
 
 const ROLES: Readonly<Record<Role, string>> = { P: 'public', V: 'viewer', O: 'operator', A: 'admin', W: 'worker' };
 
@@ -99,10 +102,10 @@ function parametersOf(schema: GenericSchema | undefined, place: 'path' | 'query'
 }
 
 function requestBodyOf(schema: GenericSchema, row: Route): JsonMap {
-  const example = row.example?.request;
+  const own = jsonSchemaOf(schema, 'input');
   return {
     content: {
-      'application/json': { schema: jsonSchemaOf(schema, 'input'), ...(example === undefined ? {} : { example }) },
+      'application/json': { schema: own, example: row.example?.request ?? sampleOf(own, row.tag, 'request') },
     },
   };
 }
@@ -111,12 +114,9 @@ function answerOf(row: Route): JsonMap {
   if (row.answer === undefined) {
     return { description: 'Answer', content: { [row.mediaType ?? 'application/json']: { schema: {} } } };
   }
-  const example = row.example?.answer;
-  const content = {
-    schema: jsonSchemaOf(row.answer, 'output'),
-    ...(example === undefined ? {} : { example: plain(example) }),
-  };
-  return { description: 'Answer', content: { 'application/json': content } };
+  const schema = jsonSchemaOf(row.answer, 'output');
+  const example = row.example?.answer ?? sampleOf(schema, row.tag, 'answer');
+  return { description: 'Answer', content: { 'application/json': plain({ schema, example }) } };
 }
 
 /** One response a status; its description and `x-codes` name the codes. */
@@ -137,10 +137,19 @@ function refusalsOf(row: Route): JsonMap {
       {
         description: each.join(', '),
         'x-codes': each,
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+        content: {
+          'application/json': { schema: { $ref: '#/components/schemas/Error' }, example: refusalOf(each[0]) },
+        },
       },
     ]);
   return Object.fromEntries(entries);
+}
+
+/** As the code is answered, with a sentence in general words. */
+function refusalOf(code: ErrorCode | undefined): JsonMap {
+  return answerOfError(new RequestError(code ?? 'internal_error', 'What is wrong, in a sentence'), REQUEST_ID, {
+    claimRetryAfterSeconds: 2,
+  }).body;
 }
 
 /** A status that is a refusal too carries either. */

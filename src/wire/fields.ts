@@ -5,6 +5,7 @@
 import * as v from 'valibot';
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import { described } from './described.ts';
+import { jsonSchemaOf } from './json-schema.ts';
 
 /** Any JSON value; the body parser has already refused what JSON text must not hold. */
 export const json = described(
@@ -65,7 +66,8 @@ export function word<const W extends string>(...words: readonly W[]) {
 export function list<S extends v.GenericSchema>(item: S, max: number) {
   const sentence = `must have at most ${max} elements`;
   const short = v.custom<v.InferInput<S>[]>((value) => !Array.isArray(value) || value.length <= max, sentence);
-  return v.pipe(described(short, { maxItems: max }), v.array(item, 'must be a list'));
+  const shown = { type: 'array', maxItems: max, items: jsonSchemaOf(item, 'input') };
+  return v.pipe(described(short, shown), v.array(item, 'must be a list'));
 }
 
 /** Absent or null: undefined. */

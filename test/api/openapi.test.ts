@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { expect, test } from 'vitest';
 import { routesOf } from '../../src/host/host.ts';
 import { pathOf } from '../../src/host/openapi.ts';
@@ -59,6 +60,25 @@ test.each(operations)('HT-12 %s tells its level, roles, parameters and codes', (
   expect(operation.responses['500']?.['x-codes']).toContain('internal_error');
 });
 
+const withSchemas = rows.map((row) => [`${row.method} ${row.path}`, row] as const);
+
+test.each(withSchemas)('HT-12 %s has examples that fit its schemas', (_name, row) => {
+  const operation = document.paths[pathOf(row.path)][row.method.toLowerCase()];
+  const exampleIn = (part: { content: Record<string, { example?: unknown }> }) =>
+    part.content['application/json']?.example;
+  if (row.body !== undefined) expect(v.safeParse(row.body, exampleIn(operation.requestBody)).issues).toBeUndefined();
+  if (row.answer !== undefined) {
+    const shown = exampleIn(operation.responses[String(row.status ?? 200)]);
+    expect(v.safeParse(row.answer, shown).issues).toBeUndefined();
+  }
+  for (const [status, refusal] of Object.entries<{ 'x-codes'?: readonly string[] } & Parameters<typeof exampleIn>[0]>(
+    operation.responses,
+  )) {
+    if (refusal['x-codes'] === undefined || status === '503') continue;
+    expect(exampleIn(refusal)).toMatchObject({ code: refusal['x-codes'][0], request_id: expect.any(String) });
+  }
+});
+
 test('every operation has an id of its own', () => {
   const ids = operations.map(([, operation]) => Reflect.get(operation, 'operationId'));
   expect(new Set(ids).size).toBe(ids.length);
@@ -74,6 +94,12 @@ test('ids, limits and defaults of the schemas are shown', () => {
   const body = document.paths['/api/execute'].post.requestBody.content['application/json'];
   expect(body.schema.properties.priority.anyOf[0]).toEqual({ type: 'integer', minimum: -100, maximum: 100 });
   expect(body.schema.properties.catalog_id.anyOf[0].anyOf[0].type).toBe('integer');
+  const claim = document.paths['/api/commands/claim'].post.requestBody.content['application/json'];
+  expect(claim.schema.properties.pools.anyOf[0]).toMatchObject({
+    type: 'array',
+    maxItems: 64,
+    items: { type: 'string', pattern: expect.any(String) },
+  });
   expect(body.example).toEqual({ path: 'demo/greet', workload: { who: 'world' } });
 });
 

@@ -422,3 +422,17 @@ test('1.0 is no integer, and nothing else is wrong with it', async () => {
   const { json } = await ask(app, 'POST', '/api/executions/cleanup', body);
   expect(json.errors).toEqual(['body.older_than_minutes: must be an integer']);
 });
+
+test.each([
+  [
+    '/api/worker/pool/heartbeat',
+    '{"name":"w","commands":[{"command_id":5,"attempt":1.0}]}',
+    'body.commands[0].attempt',
+  ],
+  ['/api/worker/exchange', '{"worker_id":"w","holding":[{"command_id":5,"attempt":1e0}]}', 'body.holding[0].attempt'],
+  ['/api/events/batch', '{"execution_id":7,"events":[{"event_type":"a.b","attempt":2.0}]}', 'body.events[0].attempt'],
+])('nor is it one in a list of %s', async (url, text, place) => {
+  const { app } = testHost();
+  const { status, json } = await ask(app, 'POST', url, raw(text));
+  expect([status, json.errors]).toEqual([422, [`${place}: must be an integer`]]);
+});
