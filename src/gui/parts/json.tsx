@@ -54,8 +54,9 @@ function coloured(text: string) {
       parts.push(<span class={word === undefined ? 'json-number' : 'json-word'}>{whole}</span>);
     }
     at = match.index + whole.length;
-    // After lines of a text the comma would stand alone on a line of its own.
-    if (string !== undefined && colon === undefined && LINES.test(string) && text[at] === ',') at += 1;
+    // The lines of a text end with a line of their own already, where a comma would stand alone.
+    if (string !== undefined && colon === undefined && LINES.test(string))
+      at += /^,?\n?/.exec(text.slice(at, at + 2))?.[0].length ?? 0;
   }
   parts.push(text.slice(at));
   return parts;
