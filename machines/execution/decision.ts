@@ -87,6 +87,18 @@ export function recordSet(
   recordVariables(decision, step, source, rendered);
 }
 
+/** A step whose `set` failed has failed, although its command completed: the log says so for whoever reads it back. */
+export function recordStepFailure(decision: Decision, step: string, failure: Failure): void {
+  decision.stage.record({
+    type: 'ctx.updated',
+    status: 'completed',
+    nodeName: step,
+    nodeType: 'step',
+    context: { step, source: 'step', values: {} },
+    meta: { failed: { ...failure } as JsonMap },
+  });
+}
+
 /** The `ctx` writes of a command, by variable path, become variables of the execution. */
 export function recordWrites(decision: Decision, step: string, writes: JsonMap | null): void {
   if (writes === null) return;

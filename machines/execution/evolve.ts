@@ -2,7 +2,7 @@
  * The fold: what each event makes true (language 14.2). Nothing here decides anything, looks at a playbook or fails; an
  * event that does not fit the run is ignored, because the log may hold rows that another writer put there.
  */
-import type { LogEvent } from '../events.ts';
+import type { Failure, LogEvent } from '../events.ts';
 import { isMap, type JsonMap } from '../json.ts';
 import type { Arrival, LoopRun, OpenCommand, Run, StepFailure, StepRun } from './run.ts';
 
@@ -143,6 +143,9 @@ export function endLoop(run: Run, event: LogEvent): void {
 }
 
 export function assignVariables(run: Run, event: LogEvent): void {
+  const failed = event.meta['failed'];
+  // Written by recordStepFailure a moment ago or read back from the log: the shape is ours either way.
+  if (isMap(failed)) failStep(run, event.nodeName, failed as unknown as Failure);
   const values = event.context['values'];
   if (isMap(values)) for (const name of Object.keys(values)) run.written[name] = event.eventId;
   const arrived = event.meta['arrived'];
@@ -152,6 +155,28 @@ export function assignVariables(run: Run, event: LogEvent): void {
     // Written by recordArrivals a moment ago or read back from the log: the shape is ours either way.
     run.arrivals[join] = arrived[join] as unknown as Arrival;
   }
+}
+
+/** The step ended well, but what follows its end failed: its value stays, and it did not complete (language 6.2). */
+function failStep(run: Run, name: string, failure: Failure): void {
+  const step = run.steps[name];
+  if (step === undefined || step.status !== 'completed') return;
+  leaveStatus(run, step);
+  step.status = 'failed';
+  step.failure = failure;
+  run.counts.failed += 1;
+  if (run.lastCompleted === name) run.lastCompleted = lastCompletedOf(run);
+}
+
+/** Values of steps are numbers of the events they ended with. */
+function lastCompletedOf(run: Run): string | null {
+  let last: string | null = null;
+  for (const name in run.steps) {
+    const step = run.steps[name];
+    const value = step?.status === 'completed' ? (step.value ?? 0) : 0;
+    if (value > (last === null ? 0 : (run.steps[last]?.value ?? 0))) last = name;
+  }
+  return last;
 }
 
 /** The execution is failing: nothing new is dispatched, joins are dropped, parked waits are over (language 5.7). */
@@ -195,6 +220,7 @@ function removeCommand(run: Run, commandId: number): void {
 
 function endActivation(run: Run, name: string, step: StepRun, status: 'completed' | 'failed' | 'skipped'): void {
   step.status = status;
+  if (step.failure) step.failure = null;
   run.active = run.active.filter((active) => active !== name);
   run.counts[status] += 1;
   if (status === 'completed') run.lastCompleted = name;

@@ -105,6 +105,11 @@ export class Overlay {
         return;
       }
       case 'ctx.updated': {
+        const failed = event.meta['failed'];
+        if (isMap(failed)) {
+          this.#seen(name).error = typeof failed['message'] === 'string' ? failed['message'] : null;
+          this.#ended.set(name, false);
+        }
         const arrived = event.meta['arrived'];
         if (isMap(arrived))
           for (const [join, arrival] of Object.entries(arrived)) {

@@ -50,12 +50,13 @@ function addStep(stage: Stage, steps: { [name: string]: StepSnapshot }, name: st
   const step = stage.run.steps[name];
   if (step === undefined || step.value === null) return;
   const body = stage.materials.body(step.value) ?? NOTHING;
-  const failed = body.error !== null;
+  const error = step.failure ?? body.error;
+  const failed = error !== null;
   steps[name] = {
     status: step.status === 'open' ? (failed ? 'failed' : 'completed') : step.status,
     value: body.data ?? null,
     ref: body.reference?.ref ?? null,
-    error: body.error,
+    error,
     activation: step.activation,
     ...(body.tasks === null ? {} : { tasks: body.tasks }),
     ...(body.failedTask === null ? {} : { failed_task: body.failedTask }),

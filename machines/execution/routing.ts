@@ -3,7 +3,15 @@
  * targets that will not be reached (language 5.1 to 5.7).
  */
 import { holds } from '../playbook/template/render.ts';
-import { type Decision, failExecution, failuresOf, isHalted, recordSet, transformFailure } from './decision.ts';
+import {
+  type Decision,
+  failExecution,
+  failuresOf,
+  isHalted,
+  recordSet,
+  recordStepFailure,
+  transformFailure,
+} from './decision.ts';
 import type { ArcPlan } from './plan.ts';
 import { ServerScope } from './scope.ts';
 import type { Situation } from './stage.ts';
@@ -16,6 +24,7 @@ export function endActivation(decision: Decision, situation: Situation): void {
       recordSet(decision, step.name, 'step', situation.step.set, new ServerScope(decision.stage, situation));
     } catch (error) {
       const failure = transformFailure(error, `set of step '${step.name}'`);
+      recordStepFailure(decision, step.name, failure);
       route(decision, { ...situation, outcome: 'failed', failure });
       return;
     }

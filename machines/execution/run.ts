@@ -59,6 +59,8 @@ export interface StepRun {
   loop: LoopRun | null;
   /** Consecutive activations with items and without a success (language 9.4). */
   stalls: number;
+  /** Why the step failed although its tools did not (its `set`); absent otherwise. */
+  failure?: Failure | null;
 }
 
 export interface LoopRun {

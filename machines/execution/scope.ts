@@ -170,11 +170,12 @@ class StepView extends Facade {
       case 'data':
         return bodyValue(this.#stage, body);
       case 'status':
-        return step?.status === 'open' ? (body?.error === null ? 'completed' : 'failed') : step?.status;
+        if (step?.status !== 'open') return step?.status;
+        return step.failure || (body !== null && body.error !== null) ? 'failed' : 'completed';
       case 'ref':
         return body?.reference?.ref ?? null;
       case 'error':
-        return body?.error ? errorMap(body.error) : null;
+        return step?.failure ? errorMap(step.failure) : body?.error ? errorMap(body.error) : null;
       case 'results':
         return body?.tasks ?? null;
       case 'failed_task':

@@ -3,6 +3,7 @@
  * never part of a Run; what is left out here are the sentences of errors, which tools have worded. Members that are null
  * are left out, so that a change between two of them is a plain JSON merge patch (RFC 7396, where null removes).
  */
+import type { Failure } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
 import {
   type Arrival,
@@ -59,13 +60,13 @@ export function runFromVisible(shown: JsonMap): Run {
   const run = newRun();
   const { startedAt, failing, openCount, lastEntered, lastCompleted } = run;
   Object.assign(run, filled({ startedAt, failing, openCount, lastEntered, lastCompleted }, shown));
-  for (const [name, each] of membersOf(shown, 'steps')) run.steps[name] = { ...filled(STEP, each), loop: loopIn(each) };
+  for (const [name, each] of membersOf(shown, 'steps')) {
+    const failure = failureIn(each);
+    run.steps[name] = { ...filled(STEP, each), loop: loopIn(each), ...(failure === null ? {} : { failure }) };
+  }
   for (const [id, each] of membersOf(shown, 'open')) run.open[id] = filled(COMMAND, each);
   for (const [join, each] of membersOf(shown, 'arrivals')) {
-    const failure = isMap(each['failure'])
-      ? filled({ kind: 'unknown', code: null, message: '' }, each['failure'])
-      : null;
-    run.arrivals[join] = { ...filled(ARRIVAL, each), failure };
+    run.arrivals[join] = { ...filled(ARRIVAL, each), failure: failureIn(each) };
   }
   const written = mapIn(shown, 'written') ?? {};
   for (const [name, eventId] of Object.entries(written)) if (typeof eventId === 'number') run.written[name] = eventId;
@@ -76,6 +77,11 @@ export function runFromVisible(shown: JsonMap): Run {
   const settled = mapIn(shown, 'settled');
   run.settled = settled === null ? null : filled(SETTLED, settled);
   return run;
+}
+
+function failureIn(member: JsonMap): Failure | null {
+  const failure = member['failure'];
+  return isMap(failure) ? filled({ kind: 'unknown', code: null, message: '' }, failure) : null;
 }
 
 function loopIn(step: JsonMap): LoopRun | null {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { runFromVisible, visibleRun } from '../../../machines/execution/visible-run.ts';
 import { arc, first, step } from '../../support/playbooks.ts';
 import { given } from '../../support/story.ts';
 
@@ -26,6 +27,40 @@ describe('at the end of a step', () => {
   test('writes of a failed command are there for the error route', () => {
     const story = given([step('a', first(arc('b', 'error and ctx.why == 7'))), step('b')]).start();
     expect(story.fail('a', {}, { ctx: { why: 7 } }).openKeys).toEqual(['b']);
+  });
+
+  test('a set that fails fails its step, which keeps its value and shows the error until it is entered again', () => {
+    const set = { 'ctx.x': '{{ 1 + (ctx.n | default(none)) }}' };
+    const seen = '{{ [steps.a.status, steps.a.error.kind, steps.a.error.status, steps.a.data, a] }}';
+    const story = given([
+      step('a', { set, ...first(arc('b', { when: 'error', set: { seen, n: 1 } }), arc('c')) }),
+      step('b', { tool: { kind: 'noop', result: '{{ steps.a.error.code }}' }, ...first('a') }),
+      step('c'),
+    ]).start();
+    story.ok('a', 'kept');
+    expect(story.told).toEqual(['ctx.updated a', 'ctx.updated a', 'step.enter b', 'command.issued b']);
+    expect(story.decided[0]).toMatchObject({
+      context: { step: 'a', source: 'step', values: {} },
+      meta: { failed: { kind: 'transform', message: expect.stringContaining("set of step 'a'") } },
+    });
+    expect(story.variables['seen']).toEqual(['failed', 'transform', null, 'kept', 'kept']);
+    expect(story.command('b').context.steps['a']).toMatchObject({ status: 'failed', error: { kind: 'transform' } });
+    expect(story.run).toMatchObject({ counts: { completed: 0, failed: 1 }, lastCompleted: null });
+    const copy = runFromVisible(visibleRun(story.run));
+    expect(copy.steps['a']?.failure).toMatchObject({ kind: 'transform' });
+    story.ok('b').ok('a', 'again');
+    expect(story.run.steps['a']).toMatchObject({ status: 'completed', failure: null });
+    expect(story.variables['x']).toBe(2);
+    expect(story.openKeys).toEqual(['c']);
+  });
+
+  test('a set that fails leaves the last step that did complete as the final one', () => {
+    const story = given([
+      step('a', first('b')),
+      step('b', { set: { x: '{{ 1 + none }}' }, ...first(arc('end', 'error')) }),
+    ]).start();
+    story.ok('a', 'first').ok('b', 'second');
+    expect(story.end.context).toMatchObject({ status: 'completed', final_step: 'a', result: 'first' });
   });
 
   test('all values of one set see the state before it', () => {
