@@ -4,7 +4,7 @@
  */
 import { instantOf } from './command/instant.ts';
 import { type LogEvent, TERMINAL_TYPES } from './events.ts';
-import { isMap, type Json } from './json.ts';
+import { isMap, type Json, type JsonMap } from './json.ts';
 
 export type Severity = 'error' | 'warning' | 'info';
 
@@ -250,8 +250,8 @@ function secondsOf(ms: number): number {
   return Math.round(ms / 100) / 10;
 }
 
-function mapAt(value: Json | undefined, key: string): { readonly [key: string]: Json } {
-  const member = isMap(value) ? value[key] : undefined;
+function mapAt(map: JsonMap, key: string): JsonMap {
+  const member = map[key];
   return isMap(member) ? member : {};
 }
 

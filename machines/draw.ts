@@ -1,6 +1,7 @@
 /** Charts as text: Mermaid, SCXML, a plain tree, and the page of a chart in the docs. All of them tell the whole outline. */
 import type { Chart } from './index.ts';
 import type { JsonMap } from './json.ts';
+import { known } from './known.ts';
 import { type Outline, type OutlineState, type OutlineTransition, outlineOf } from './outline.ts';
 
 /** The chart as a tree of states with their transitions: JSON, without code. */
@@ -47,7 +48,7 @@ export function mermaidOf({ machine }: Pick<Chart, 'machine'>): string {
   const lines = ['stateDiagram-v2'];
   const block = (parent: string | null, indent: string): void => {
     const inside = statesIn(outline, parent);
-    const first = parent === null ? outline.initial : (outline.states.find(({ id }) => id === parent)?.initial ?? null);
+    const first = parent === null ? outline.initial : known(outline.states.find(({ id }) => id === parent)).initial;
     if (first !== null) lines.push(`${indent}[*] --> ${nameInMermaid(first)}`);
     for (const state of inside) {
       const name = nameInMermaid(state.id);

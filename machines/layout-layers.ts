@@ -3,6 +3,7 @@
  * Links that skip columns are led through places of their own, so that no line runs through a box. Pure and
  * deterministic: the order of the input decides every tie.
  */
+import { known } from './known.ts';
 
 export interface Box {
   readonly id: string;
@@ -10,7 +11,7 @@ export interface Box {
   readonly h: number;
 }
 
-/** At most one for each ordered pair, never from a box to itself. */
+/** Between boxes of the drawing; at most one for each ordered pair, never from a box to itself. */
 export interface Link {
   readonly from: string;
   readonly to: string;
@@ -71,11 +72,10 @@ export function layOutLayers(boxes: readonly Box[], links: readonly Link[], spac
     column.push(cell);
     return cell;
   };
-  for (const box of boxes) cells.set(box.id, place(box.id, box.w, box.h, ranks.get(box.id) ?? 0));
-  const lanes = forward.flatMap(({ link, isReversed, from, to }): Lane[] => {
-    const first = cells.get(from);
-    const last = cells.get(to);
-    if (first === undefined || last === undefined) return [];
+  for (const box of boxes) cells.set(box.id, place(box.id, box.w, box.h, known(ranks.get(box.id))));
+  const lanes = forward.map(({ link, isReversed, from, to }): Lane => {
+    const first = known(cells.get(from));
+    const last = known(cells.get(to));
     const chain = [first];
     for (let at = first.rank + 1; at < last.rank; at += 1) chain.push(place(null, 0, LANE_HEIGHT, at));
     chain.push(last);
@@ -85,7 +85,7 @@ export function layOutLayers(boxes: readonly Box[], links: readonly Link[], spac
       cell.right.push(next);
       next.left.push(cell);
     });
-    return [{ link, isReversed, cells: chain }];
+    return { link, isReversed, cells: chain };
   });
   orderColumns(columns);
   placeRows(columns, spacing.betweenRows);
@@ -139,14 +139,14 @@ function rank(boxes: readonly Box[], links: readonly Oriented[]): ReadonlyMap<st
   const open = new Map(boxes.map(({ id }) => [id, 0]));
   const out = new Map<string, string[]>();
   for (const { from, to } of links) {
-    open.set(to, (open.get(to) ?? 0) + 1);
+    open.set(to, known(open.get(to)) + 1);
     out.set(from, [...(out.get(from) ?? []), to]);
   }
   const ready = boxes.map(({ id }) => id).filter((id) => open.get(id) === 0);
   for (let id = ready.shift(); id !== undefined; id = ready.shift()) {
     for (const to of out.get(id) ?? []) {
-      ranks.set(to, Math.max(ranks.get(to) ?? 0, (ranks.get(id) ?? 0) + 1));
-      const left = (open.get(to) ?? 0) - 1;
+      ranks.set(to, Math.max(known(ranks.get(to)), known(ranks.get(id)) + 1));
+      const left = known(open.get(to)) - 1;
       open.set(to, left);
       if (left === 0) ready.push(to);
     }
@@ -160,7 +160,7 @@ function orderColumns(columns: readonly Cell[][]): void {
     const isDown = sweep % 2 === 0;
     for (const column of isDown ? columns : [...columns].reverse()) {
       const wanted = new Map(column.map((cell) => [cell, mean(isDown ? cell.left : cell.right, orderOf, cell.order)]));
-      column.sort((a, b) => (wanted.get(a) ?? 0) - (wanted.get(b) ?? 0) || a.order - b.order);
+      column.sort((a, b) => known(wanted.get(a)) - known(wanted.get(b)) || a.order - b.order);
       column.forEach((cell, index) => {
         cell.order = index;
       });
@@ -186,9 +186,9 @@ function spread(column: readonly Cell[], gap: number, wantedOf: (cell: Cell) => 
   column.forEach((cell, index) => {
     const above = column[index - 1];
     const room = above === undefined ? 0 : above.id === null && cell.id === null ? LANE_GAP : gap;
-    cell.y = Math.max(wanted[index] ?? 0, edge + room + cell.h / 2);
+    cell.y = Math.max(known(wanted[index]), edge + room + cell.h / 2);
     edge = cell.y + cell.h / 2;
-    shift += cell.y - (wanted[index] ?? 0);
+    shift += cell.y - known(wanted[index]);
   });
   // What was pushed down is spread over all, so that the column stays centred on what it belongs to.
   for (const cell of column) cell.y -= shift / column.length;
@@ -209,15 +209,15 @@ function finish(columns: readonly Cell[][], lanes: readonly Lane[], gap: number)
     for (const cell of column) {
       cell.y -= top;
       h = Math.max(h, cell.y + cell.h / 2);
-      if (cell.id !== null) at.set(cell.id, { x: round(lefts[cell.rank] ?? 0), y: round(cell.y - cell.h / 2) });
+      if (cell.id !== null) at.set(cell.id, { x: round(known(lefts[cell.rank])), y: round(cell.y - cell.h / 2) });
     }
   }
   const routes = new Map<string, readonly Point[]>();
   for (const { link, isReversed, cells } of lanes) {
     const points = cells.flatMap((cell, index): Point[] => {
-      const left = lefts[cell.rank] ?? 0;
+      const left = known(lefts[cell.rank]);
       // A lane crosses its whole column, so that it does not cut the corner of a wide box beside it.
-      if (cell.id === null) return [point(left, cell.y), point(left + (widths[cell.rank] ?? 0), cell.y)];
+      if (cell.id === null) return [point(left, cell.y), point(left + known(widths[cell.rank]), cell.y)];
       return [point(index === 0 ? left + cell.w : left, cell.y)];
     });
     routes.set(linkKey(link), isReversed ? points.reverse() : points);

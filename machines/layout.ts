@@ -3,10 +3,12 @@
  * the way of each edge. Coordinates are absolute, so a viewer draws what it gets. Pure and deterministic.
  */
 import type { Chart } from './index.ts';
+import { known } from './known.ts';
 import { type Box, type Layers, type Link, layOutLayers, linkKey, type Point } from './layout-layers.ts';
 import { outlineOf } from './outline.ts';
 
 export interface LayoutInput {
+  /** A parent is one of the nodes. */
   readonly nodes: readonly { readonly id: string; readonly label: string; readonly parent: string | null }[];
   readonly edges: readonly {
     readonly id: string;
@@ -50,10 +52,10 @@ const LOOP = 22;
 
 export function layOut({ nodes, edges }: LayoutInput): Layout {
   const parents = new Map(nodes.map(({ id, parent }) => [id, parent]));
-  const known = edges.filter(({ from, to }) => parents.has(from) && parents.has(to));
+  const joining = edges.filter(({ from, to }) => parents.has(from) && parents.has(to));
   const inside = groupBy(nodes, (node) => node.parent);
   const paths = new Map(nodes.map(({ id }) => [id, pathOf(id, parents)]));
-  const meetings = known.map((edge) => meetingOf(paths.get(edge.from) ?? [], paths.get(edge.to) ?? []));
+  const meetings = joining.map((edge) => meetingOf(known(paths.get(edge.from)), known(paths.get(edge.to))));
   const linksAt = new Map<string | null, Map<string, Link>>();
   for (const meeting of meetings) {
     if (meeting === null) continue;
@@ -61,7 +63,7 @@ export function layOut({ nodes, edges }: LayoutInput): Layout {
     linksAt.set(meeting.level, links);
     links.set(linkKey(meeting.link), meeting.link);
   }
-  const labels = Math.max(0, ...known.map(({ label }) => label.length));
+  const labels = Math.max(0, ...joining.map(({ label }) => label.length));
   const betweenColumns = Math.min(COLUMNS.most, Math.max(COLUMNS.least, labels * 6));
 
   const levels = new Map<string | null, Layers>();
@@ -84,8 +86,8 @@ export function layOut({ nodes, edges }: LayoutInput): Layout {
   const placed = new Map<string, PlacedNode>();
   const place = (level: string | null, x: number, y: number): void => {
     for (const { id } of inside.get(level) ?? []) {
-      const at = levels.get(level)?.at.get(id) ?? { x: 0, y: 0 };
-      const { w, h } = sizes.get(id) ?? { w: 0, h: 0 };
+      const at = known(levels.get(level)?.at.get(id));
+      const { w, h } = known(sizes.get(id));
       placed.set(id, { id, x: x + at.x, y: y + at.y, w, h, parent: level });
       if (inside.has(id)) place(id, x + at.x + FRAME.padding, y + at.y + FRAME.header);
     }
@@ -93,19 +95,18 @@ export function layOut({ nodes, edges }: LayoutInput): Layout {
   place(null, 0, 0);
 
   const used = new Map<string, number>();
-  const routed = known.map((edge, index): PlacedEdge => {
+  const routed = joining.map((edge, index): PlacedEdge => {
     const pair = linkKey(edge);
     const nth = used.get(pair) ?? 0;
     used.set(pair, nth + 1);
-    const from = placed.get(edge.from);
-    const to = placed.get(edge.to);
-    const meeting = meetings[index] ?? null;
-    if (from === undefined || to === undefined) return { ...pick(edge), points: [] };
+    const from = known(placed.get(edge.from));
+    const to = known(placed.get(edge.to));
+    const meeting = known(meetings[index]);
     if (edge.from === edge.to) return { ...pick(edge), points: loopOn(from, nth) };
     if (meeting === null) return { ...pick(edge), points: [anchor(from, to, nth), anchor(to, from, nth)] };
     const frame = meeting.level === null ? null : placed.get(meeting.level);
     const origin: Point = frame ? [frame.x + FRAME.padding, frame.y + FRAME.header] : [0, 0];
-    const route = levels.get(meeting.level)?.routes.get(linkKey(meeting.link)) ?? [];
+    const route = known(levels.get(meeting.level)?.routes.get(linkKey(meeting.link)));
     const points = route.map(([x, y]): Point => [x + origin[0], y + origin[1] + shiftOf(edge, nth)]);
     const ends = { start: points[0], end: points.at(-1) };
     // An edge of an inner state leaves from that state, through the side of the box around it.
@@ -113,7 +114,7 @@ export function layOut({ nodes, edges }: LayoutInput): Layout {
     if (meeting.link.to !== edge.to && ends.end) points.push(sideTowards(to, ends.end));
     return { ...pick(edge), points };
   });
-  return { nodes: nodes.flatMap(({ id }) => placed.get(id) ?? []), edges: routed, w: whole.w, h: whole.h };
+  return { nodes: nodes.map(({ id }) => known(placed.get(id))), edges: routed, w: whole.w, h: whole.h };
 }
 
 const chartLayouts = new WeakMap<object, Layout>();
@@ -143,7 +144,7 @@ function meetingOf(from: readonly string[], to: readonly string[]): Meeting | nu
   while (depth < from.length && depth < to.length && from[depth] === to[depth]) depth += 1;
   const [a, b] = [from[depth], to[depth]];
   if (a === undefined || b === undefined) return null;
-  return { level: depth === 0 ? null : (from[depth - 1] ?? null), link: { from: a, to: b } };
+  return { level: depth === 0 ? null : known(from[depth - 1]), link: { from: a, to: b } };
 }
 
 /** Ids from the outermost box to this one. */

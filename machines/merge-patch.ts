@@ -5,9 +5,8 @@ import { isMap, type Json, type JsonMap } from './json.ts';
 export function mergePatch(from: JsonMap, to: JsonMap): JsonMap | null {
   const patch: [string, Json][] = [];
   for (const key of Object.keys(from)) if (!Object.hasOwn(to, key)) patch.push([key, null]);
-  for (const key of Object.keys(to)) {
+  for (const [key, after] of Object.entries(to)) {
     const before = Object.hasOwn(from, key) ? from[key] : undefined;
-    const after = to[key] ?? null;
     if (isMap(before) && isMap(after)) {
       const inner = mergePatch(before, after);
       if (inner !== null) patch.push([key, inner]);
@@ -29,9 +28,9 @@ export function applyPatch(target: JsonMap, patch: JsonMap): JsonMap {
   return Object.fromEntries(merged);
 }
 
-function equal(a: Json | undefined, b: Json): boolean {
+function equal(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (!Array.isArray(a) || !Array.isArray(b)) return JSON.stringify(a) === JSON.stringify(b);
-  return a.length === b.length && a.every((item, index) => equal(item, b[index] ?? null));
+  return a.length === b.length && a.every((item, index) => equal(item, b[index]));
 }

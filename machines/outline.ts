@@ -2,7 +2,8 @@
  * A chart as plain data: its states and transitions in document order. Everything that shows a chart (drawing, layout,
  * documents, what could happen next) reads this and nothing of XState, so all of them show the same chart.
  */
-import type { AnyMachineSnapshot, AnyStateMachine, StateNode } from 'xstate';
+import type { AnyMachineSnapshot, AnyStateMachine, StateNode, StateValue } from 'xstate';
+import { known } from './known.ts';
 
 export interface OutlineState {
   /** Path with the chart's name in front: `execution.running.working`. */
@@ -62,7 +63,7 @@ export function outlineOf(machine: AnyStateMachine): Outline {
 }
 
 /** Ids of the innermost states a snapshot is in. */
-export function activeStates(machine: AnyStateMachine, value: unknown): readonly string[] {
+export function activeStates(machine: AnyStateMachine, value: StateValue): readonly string[] {
   return leavesOf(machine.id, value);
 }
 
@@ -88,13 +89,12 @@ export function nextEvents(
   return [...guards].map(([type, names]) => ({ type, guards: names }));
 }
 
-function leavesOf(prefix: string, value: unknown): readonly string[] {
+function leavesOf(prefix: string, value: StateValue): readonly string[] {
   if (typeof value === 'string') return [`${prefix}.${value}`];
-  if (typeof value !== 'object' || value === null) return [prefix];
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const isEmpty = typeof inner === 'object' && inner !== null && Object.keys(inner).length === 0;
-    return isEmpty ? [`${prefix}.${key}`] : leavesOf(`${prefix}.${key}`, inner);
-  });
+  const inside = Object.entries(value);
+  // A state of a parallel one that has no states of its own.
+  if (inside.length === 0) return [prefix];
+  return inside.flatMap(([key, inner]) => leavesOf(`${prefix}.${key}`, known(inner)));
 }
 
 function readOutline(machine: AnyStateMachine): Outline {
@@ -121,7 +121,7 @@ function readOutline(machine: AnyStateMachine): Outline {
           from: id,
           to: target === undefined ? null : idOf(target),
           event,
-          guard: nameOf(each.guard),
+          guard: each.guard === undefined ? null : nameOf(each.guard),
           actions: namesOf(each.actions),
           description: each.description ?? null,
         });
@@ -151,18 +151,17 @@ function idOf(node: Node): string {
 }
 
 function firstOf(node: Node): string | null {
-  const [target] = node.initial?.target ?? [];
+  const target = node.initial?.target?.[0];
   return target === undefined ? null : idOf(target);
 }
 
 function namesOf(actions: readonly unknown[]): readonly string[] {
-  return actions.flatMap((each) => nameOf(each) ?? []);
+  return actions.map(nameOf);
 }
 
 /** Charts name their guards and actions; an inline function has no name and is told as what it is. */
-function nameOf(named: unknown): string | null {
-  if (named === undefined || named === null) return null;
+function nameOf(named: unknown): string {
   if (typeof named === 'string') return named;
-  if (typeof named === 'object' && 'type' in named) return String(named.type);
+  if (typeof named === 'object' && named !== null && 'type' in named) return String(named.type);
   return '(inline)';
 }

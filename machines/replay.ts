@@ -6,7 +6,12 @@ import type { LogEvent } from './events.ts';
 import { absorbEvent, type ExecutionState, newExecution } from './execution/take-turn.ts';
 
 export function foldOrder(events: readonly LogEvent[]): readonly LogEvent[] {
-  const isOrdered = events.every((event, index) => index === 0 || (events[index - 1]?.causeId ?? 0) <= event.causeId);
+  let last = 0;
+  const isOrdered = events.every(({ causeId }) => {
+    const follows = last <= causeId;
+    last = causeId;
+    return follows;
+  });
   if (isOrdered) return events;
   return [...events].sort((a, b) => a.causeId - b.causeId || a.eventId - b.eventId);
 }

@@ -29,15 +29,16 @@ export function timingsOf({ processingMs, transaction }: BatchTimes): JsonMap {
   const engine = down(Math.max(0, (t?.totalMs ?? 0) - (t?.commitMs ?? 0)));
   const whole = down(engine + commit + 0.0001);
   const late = t?.isLate === true;
+  const save = down(t?.saveMs ?? 0);
   return {
     processing_ms: Math.max(up(processingMs), up(whole)),
     pool_checkout_ms: down(t?.waitMs ?? 0),
     lock_acquire_ms: down(t?.lockMs ?? 0),
     state_load_ms: down(t?.loadMs ?? 0),
     engine_total_ms: engine,
-    save_state_ms: late ? 0 : down(t?.saveMs ?? 0),
+    save_state_ms: late ? 0 : save,
     save_state_calls: t === null || late ? 0 : 1,
-    save_state_terminal_lightweight_ms: late ? down(t?.saveMs ?? 0) : 0,
+    save_state_terminal_lightweight_ms: late ? save : 0,
     save_state_terminal_lightweight_calls: late ? 1 : 0,
     persist_event_compat_ms: down(t?.appendMs ?? 0),
     persist_event_compat_calls: t !== null && t.appendMs > 0 ? 1 : 0,

@@ -3,7 +3,7 @@
  * what is written follows from the facts. A parked command is RUNNING in its row; here it has a state of its own,
  * because nobody works on it and no worker can lose it.
  */
-import { assign, setup } from 'xstate';
+import { assertEvent, assign, setup } from 'xstate';
 import { NO_CHILD } from './retry-wait.ts';
 
 export interface CommandContext {
@@ -31,12 +31,14 @@ const chart = setup({
     waitsForTime: ({ context }) => context.parkedOn === NO_CHILD,
   },
   actions: {
-    takeClaim: assign(({ context, event }) =>
-      event.type === 'command.claimed' ? { ...context, attempt: event.attempt, workerId: event.workerId } : context,
-    ),
-    waitForChild: assign(({ context, event }) =>
-      event.type === 'command.parked' ? { ...context, parkedOn: event.childExecutionId } : context,
-    ),
+    takeClaim: assign(({ event }) => {
+      assertEvent(event, 'command.claimed');
+      return { attempt: event.attempt, workerId: event.workerId };
+    }),
+    waitForChild: assign(({ event }) => {
+      assertEvent(event, 'command.parked');
+      return { parkedOn: event.childExecutionId };
+    }),
     endWait: assign({ parkedOn: null }),
     countRepublish: assign({ republishCount: ({ context }) => context.republishCount + 1 }),
   },

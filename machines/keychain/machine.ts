@@ -2,7 +2,7 @@
  * The life of a keychain entry as a chart (api 4.4). Time is data: an entry expires when a read says so, at the instant
  * the read carries. Its context holds instants and counts, never token data.
  */
-import { assign, setup } from 'xstate';
+import { assertEvent, assign, setup } from 'xstate';
 import { instantOf } from '../command/instant.ts';
 import type { KeychainEvent } from './events.ts';
 
@@ -29,20 +29,25 @@ const chart = setup({
   // setup() reads these two only for their types.
   types: { context: {} as KeychainContext, events: {} as KeychainEvent },
   actions: {
-    replaceEntry: assign(({ event }) =>
-      event.type === 'entry.stored' || event.type === 'entry.renewed'
-        ? { ...ABSENT, expiresAt: event.entry.expiresAt, autoRenew: event.entry.autoRenew }
-        : {},
-    ),
-    countRead: assign(({ context, event }) =>
-      event.type === 'entry.read' ? { accessCount: context.accessCount + 1, accessedAt: event.at } : {},
-    ),
-    grantRenewal: assign(({ event }) => (event.type === 'entry.renewalGranted' ? { renewalUntil: event.until } : {})),
+    replaceEntry: assign(({ event }) => {
+      assertEvent(event, ['entry.stored', 'entry.renewed']);
+      return { ...ABSENT, expiresAt: event.entry.expiresAt, autoRenew: event.entry.autoRenew };
+    }),
+    countRead: assign(({ context, event }) => {
+      assertEvent(event, 'entry.read');
+      return { accessCount: context.accessCount + 1, accessedAt: event.at };
+    }),
+    grantRenewal: assign(({ event }) => {
+      assertEvent(event, 'entry.renewalGranted');
+      return { renewalUntil: event.until };
+    }),
     forgetEntry: assign(ABSENT),
   },
   guards: {
-    isStoredLive: ({ event }) =>
-      (event.type === 'entry.stored' || event.type === 'entry.renewed') && isAhead(event.entry.expiresAt, event.at),
+    isStoredLive: ({ event }) => {
+      assertEvent(event, ['entry.stored', 'entry.renewed']);
+      return isAhead(event.entry.expiresAt, event.at);
+    },
     isStillLive: ({ context, event }) => context.expiresAt !== null && isAhead(context.expiresAt, event.at),
     mayRenew: ({ context, event }) =>
       context.autoRenew && (context.renewalUntil === null || !isAhead(context.renewalUntil, event.at)),

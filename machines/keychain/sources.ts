@@ -58,8 +58,8 @@ export function renderEntry(definition: JsonMap, scope: Scope, limits: Limits): 
     if (field === 'headers') return 'optional text';
     return TEXT_FIELDS.has(field) || (field === 'map' && mapIsText) ? 'text' : 'value';
   });
-  const rendered = renderTree(tree, scope, limits);
-  return entryOf(isMap(rendered) ? rendered : {});
+  // The tree was compiled from a map, and a map renders to a map.
+  return entryOf(renderTree(tree, scope, limits) as JsonMap);
 }
 
 function entryOf(fields: JsonMap): RenderedEntry {

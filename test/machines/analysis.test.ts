@@ -100,6 +100,38 @@ describe('an analysis', () => {
     expect(cancelled.findings).toMatchObject([{ severity: 'warning', code: 'cancelled', eventId: 1 }]);
   });
 
+  test('says in general words what its rows leave out', () => {
+    const messages = (subject: Partial<Subject>, ...events: Parameters<typeof rows>) =>
+      judged(subject, rows(...events)).findings.map(({ message }) => message);
+    expect(messages({ status: 'failed' })).toEqual(['The execution failed']);
+    expect(messages({ status: 'cancelled' })).toEqual(['The execution was cancelled: no reason was given']);
+    expect(messages({}, { type: 'call.error' })).toEqual(["Step 'fetch' failed: no message"]);
+    expect(messages({}, { type: 'call.error', error: 'gone' })).toEqual(["Step 'fetch' failed: gone"]);
+    expect(messages({}, { type: 'command.claimed', commandId: 1, meta: { reclaimed: true } })).toEqual([
+      'Command 1 was taken from its worker (unknown) and run again',
+    ]);
+    expect(messages({}, { type: 'loop.stalled' })).toEqual(['The loop could not go on']);
+  });
+
+  test('tells of a loop that stands still, and of tries that helped only as news', () => {
+    const events = rows(
+      { type: 'call.done', commandId: 1, meta: { tasks: { get: { attempts: 2 } } } },
+      { type: 'loop.stalled', context: { message: 'no iteration is open' } },
+    );
+    expect(judged({}, events).findings.map(({ severity, message }) => `${severity} ${message}`)).toEqual([
+      'error no iteration is open',
+      "info Task 'get' of step 'fetch' took 2 tries",
+    ]);
+  });
+
+  test('counts a claim whose issue lies before the rows as prompt, and a record without tries as one', () => {
+    const events = rows(
+      { type: 'command.claimed', commandId: 1 },
+      { type: 'call.done', commandId: 1, meta: { tasks: { get: 'done', put: { attempts: 'many' } }, warnings: [7] } },
+    );
+    expect(judged({}, events)).toMatchObject({ retries: 0, findings: [] });
+  });
+
   test('keeps the worst of very many findings', () => {
     const many = Array.from({ length: 150 }, () => ({ type: 'call.done', commandId: 1, meta: { warnings: ['w'] } }));
     const failed = { type: 'call.error', commandId: 2, status: 'failed' } as const;

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { createMachine } from 'xstate';
 import { configOf, definitionOf, mermaidOf, pageOf, scxmlOf } from '../../machines/draw.ts';
 import { CHARTS, chartNamed } from '../../machines/index.ts';
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
@@ -126,4 +127,45 @@ test('what could happen next names the events of a state and of the states aroun
   expect(next).toContainEqual({ type: 'command.completed', guards: ['isParking', 'isOpen'] });
   const done = chart.machine.resolveState({ value: 'completed', context: first.context });
   expect(nextEvents(chart.machine, done)).toEqual([]);
+});
+
+describe('a chart made by others', () => {
+  const machine = createMachine({
+    id: 'lamp',
+    type: 'parallel',
+    states: {
+      light: {
+        initial: 'off',
+        states: { off: { on: { press: { target: 'on', guard: () => true, actions: ['shine', () => {}] } } }, on: {} },
+      },
+      clock: { on: { tick: { actions: { type: 'count', params: { by: 1 } } } } },
+      wires: { type: 'parallel', states: { red: {}, blue: {} } },
+    },
+  });
+
+  test('may say little of itself, and is told by what it has', () => {
+    const outline = outlineOf(machine);
+    expect([outline.description, outline.initial, outline.states[0]?.description]).toEqual(['', 'lamp', '']);
+    expect(outline.transitions.map(({ guard, actions }) => [guard, actions])).toEqual([
+      ['(inline)', ['shine', '(inline)']],
+      [null, ['count']],
+    ]);
+  });
+
+  test('is in one state of each of its parts', () => {
+    expect(activeStates(machine, initialSnapshot(machine).value)).toEqual([
+      'lamp.light.off',
+      'lamp.clock',
+      'lamp.wires.red',
+      'lamp.wires.blue',
+    ]);
+  });
+
+  test('shows no first state where it is in all of them', () => {
+    const drawn = mermaidOf({ machine });
+    expect(drawn.match(/^ *\[\*\] --> (\w+)$/gm)?.map((line) => line.trim())).toEqual([
+      '[*] --> lamp',
+      '[*] --> lamp_light_off',
+    ]);
+  });
 });

@@ -113,6 +113,10 @@ test('an empty graph is an empty drawing', () => {
   expect(layOut({ nodes: [], edges: [] })).toEqual({ nodes: [], edges: [], w: 0, h: 0 });
 });
 
+test('the layout of a chart is made once', () => {
+  for (const chart of CHARTS) expect(layoutOf(chart)).toBe(layoutOf(chart));
+});
+
 test('two hundred boxes are laid out within the time of a glance', () => {
   const nodes = Array.from({ length: 200 }, (_, index) => ({ id: `s${index}`, label: `step ${index}`, parent: null }));
   const edges = Array.from({ length: 400 }, (_, index) => ({

@@ -68,6 +68,7 @@ test('parent and state are kept as one text, and a state without a parent is not
   expect(keptTraceOf('none', 'v=1')).toBeNull();
   expect(keptTraceOf(parent, 'password')).toBe(parent);
   expect(readKeptTrace(null)).toEqual({ context: null, state: null });
+  expect(readKeptTrace('broken v=1')).toEqual({ context: null, state: null });
 });
 
 test('ids follow from what is traced and differ for what is not the same', () => {

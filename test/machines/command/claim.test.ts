@@ -5,6 +5,8 @@ import {
   type ClaimableCommand,
   type Claimant,
   type ClaimHolder,
+  heldAsOf,
+  type Sighting,
   wakeAtFor,
 } from '../../../machines/command/claim.ts';
 import { isoOf } from '../../../machines/command/instant.ts';
@@ -220,6 +222,11 @@ describe('wakeAtFor', () => {
     expect(wakeAtFor(command({ status: 'RUNNING', parkedOn: 9 }), null, at(3), POLICY)).toBeNull();
   });
 
+  it('is the next try of a command that waits for one, and now once that is due', () => {
+    const waiting = pending({ retryAt: isoOf(at(50)), parkedOn: 0 });
+    expect([10, 60].map((seconds) => wakeAtFor(waiting, null, at(seconds), POLICY))).toEqual([at(50), at(60)]);
+  });
+
   it('is the end of the lease for a holder that is not active', () => {
     expect(wakeAtFor(command(), holder({ status: 'paused' }), at(3), POLICY)).toBe(at(120));
     expect(wakeAtFor(command(), null, at(500), POLICY)).toBe(at(500));
@@ -259,6 +266,28 @@ describe('wakeAtFor', () => {
         if (before >= at(nowSeconds)) expect(arbitrate(claimed, BOB, who, before).decision).toBe('refuse');
       }),
     );
+  });
+});
+
+describe('heldAsOf', () => {
+  const seen = (attempt: number, seconds: number | null) => ({
+    attempt,
+    heartbeatAt: seconds === null ? null : isoOf(at(seconds)),
+  });
+  const heard = (row: ClaimableCommand, sight: Sighting | undefined) => heldAsOf(row, sight).heartbeatAt;
+
+  it('takes the later of the heartbeats that the row and the store know of', () => {
+    expect(heard(command(), seen(1, 5))).toBe(isoOf(at(5)));
+    expect(heard(command({ heartbeatAt: isoOf(at(9)) }), seen(1, 5))).toBe(isoOf(at(9)));
+    expect(heard(command({ heartbeatAt: isoOf(at(1)) }), seen(1, 5))).toBe(isoOf(at(5)));
+  });
+
+  it('learns nothing from another attempt, or where the store knows of none', () => {
+    expect([heard(command(), seen(2, 5)), heard(command(), seen(1, null)), heard(command(), undefined)]).toEqual([
+      null,
+      null,
+      null,
+    ]);
   });
 });
 

@@ -123,6 +123,15 @@ describe('a declared entry', () => {
     });
   });
 
+  test('keeps a header that renders to nothing as null, which is not sent', () => {
+    const { source } = renderEntry(
+      { kind: 'http', endpoint: 'https://id.test', headers: { a: '{{ none }}', b: 'x{{ one }}' } },
+      { lookup: (name: string) => (name === 'one' ? 1 : undefined) },
+      DEFAULT_LIMITS,
+    );
+    expect(source).toMatchObject({ config: { headers: { a: null, b: 'x1' } } });
+  });
+
   test('of kind http is JSON unless its headers say otherwise', () => {
     const own = { 'content-TYPE': 'application/x-www-form-urlencoded' };
     expect(render({ kind: 'http', endpoint: 'x', method: 'PUT' })).toMatchObject({
