@@ -101,8 +101,8 @@ describe('an analysis', () => {
   });
 
   test('says in general words what its rows leave out', () => {
-    const messages = (subject: Partial<Subject>, ...events: Parameters<typeof rows>) =>
-      judged(subject, rows(...events)).findings.map(({ message }) => message);
+    const messages = (subject: Partial<Subject>, ...changes: readonly (Partial<LogEvent> & { type: string })[]) =>
+      judged(subject, rows(...changes)).findings.map(({ message }) => message);
     expect(messages({ status: 'failed' })).toEqual(['The execution failed']);
     expect(messages({ status: 'cancelled' })).toEqual(['The execution was cancelled: no reason was given']);
     expect(messages({}, { type: 'call.error' })).toEqual(["Step 'fetch' failed: no message"]);
