@@ -4,9 +4,11 @@
  */
 import { instantOf } from '../machines/command/instant.ts';
 import { NO_CHILD, retryWaitOf } from '../machines/command/retry-wait.ts';
+import { runOf } from '../machines/execution/take-turn.ts';
 import { DomainError } from './errors.ts';
 import type { Clock, CommandRow, ExecutionRow } from './ports.ts';
 import type { ReadService, WorkerRow, WorkerService } from './services.ts';
+import type { Supervisor } from './supervisor.ts';
 
 export type Because =
   | 'no_ready_worker'
@@ -39,7 +41,16 @@ export interface Explanation {
   readonly waitingOn: readonly WaitingOn[];
 }
 
+/** What only the fold of its log knows of a run. */
+export interface Standing {
+  /** Steps that wait at their barrier. */
+  readonly joins: readonly string[];
+  readonly isFailing: boolean;
+}
+
 export interface ExplainParts {
+  /** Null where it cannot be had: the rows alone tell most. */
+  standing(row: ExecutionRow): Promise<Standing | null>;
   readonly reads: Pick<ReadService, 'execution' | 'commands'>;
   readonly workers: Pick<WorkerService, 'list'>;
   readonly clock: Clock;
@@ -50,12 +61,44 @@ export interface ExplainParts {
 const COMMANDS_MAX = 100;
 const DEPTH_MAX = 32;
 
+/** From the live execution, or from its snapshot and what came after it. */
+export async function standingOf(
+  supervisor: Pick<Supervisor, 'refresh' | 'actor'>,
+  { executionId, lastEventId }: ExecutionRow,
+): Promise<Standing | null> {
+  try {
+    supervisor.refresh(executionId, lastEventId);
+    const actor = await supervisor.actor(executionId);
+    if (actor === null) return null;
+    const { joins, failing } = runOf(actor.state);
+    return { joins: [...joins], isFailing: failing };
+  } catch {
+    return null;
+  }
+}
+
 /** Throws `not_found`. */
 export async function explainExecution(executionId: number, parts: ExplainParts): Promise<Explanation> {
   const row = await parts.reads.execution(executionId);
   if (row === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
   const workers = await parts.workers.list({ kind: 'worker_pool' });
-  return explain(row, workers, parts, 0);
+  const standing = row.status === 'running' ? await parts.standing(row) : null;
+  const { sentence, waitingOn: waits, ...rest } = await explain(row, workers, parts, 0);
+  const { joins = [], isFailing = false } = standing ?? {};
+  const barriers = joins.map((step): WaitingOn => ({ ...NOTHING, kind: 'execution', step, because: 'barrier' }));
+  return {
+    ...rest,
+    sentence: `${isFailing ? 'Failing: nothing new starts. ' : ''}${sentence}${barrierSentence(joins)}`,
+    waitingOn: [...waits, ...barriers],
+  };
+}
+
+function barrierSentence(joins: readonly string[]): string {
+  const [first] = joins;
+  if (first === undefined) return '';
+  const others = joins.length - 1;
+  const rest = others === 0 ? '' : others === 1 ? ' and one more step' : ` and ${others} more steps`;
+  return ` Step '${first}'${rest} will start when no branch can reach it any more.`;
 }
 
 async function explain(
@@ -66,7 +109,8 @@ async function explain(
 ): Promise<Explanation> {
   const head = { executionId: row.executionId, status: row.status };
   if (row.status !== 'running') {
-    return { ...head, sentence: `It has ended: ${row.status}.`, stuck: false, waitingOn: [] };
+    const reason = row.error === null ? '' : ` (${row.error})`;
+    return { ...head, sentence: `It has ended: ${row.status}${reason}.`, stuck: false, waitingOn: [] };
   }
   const commands = await parts.reads.commands({
     executionId: row.executionId,
@@ -91,7 +135,9 @@ async function explain(
   const isOverdue = commands.some(
     ({ nextWakeAt, parkedOn }) => parkedOn === null && nextWakeAt !== null && now - instantOf(nextWakeAt) > overdueMs,
   );
-  const first = commands[0];
+  // What nobody works on says more than what is under way.
+  const blocked = waits.find(({ on, canMove }) => on.kind === 'command' && !canMove)?.on.commandId;
+  const first = commands.find(({ commandId }) => commandId === blocked) ?? commands[0];
   return {
     ...head,
     sentence:
@@ -174,12 +220,15 @@ function sentenceOf(
   workers: readonly WorkerRow[],
   now: number,
 ): string {
-  const isServed = serving(workers, command.pool).length > 0;
+  const ready = serving(workers, command.pool);
+  const isServed = ready.length > 0;
+  const isFull = ready.every(({ openCommands, capacity }) => openCommands >= capacity);
   const because = waits.find(({ on }) => on.commandId === command.commandId)?.on.because ?? 'none';
   const what = `command ${command.commandId} (step '${command.stepName}')`;
   const seconds = `${Math.max(0, Math.round((now - instantOf(sinceOf(command))) / 1000))} s`;
-  const others = waits.length > 1 ? ` ${waits.length - 1} more are open.` : '';
-  return `${SENTENCES[because]?.({ command, what, seconds, isServed }) ?? `Waiting for ${what}.`}${others}`;
+  const more = waits.length - 1;
+  const others = more === 0 ? '' : more === 1 ? ' One more is open.' : ` ${more} more are open.`;
+  return `${SENTENCES[because]?.({ command, what, seconds, isServed, isFull }) ?? `Waiting for ${what}.`}${others}`;
 }
 
 interface Words {
@@ -188,6 +237,8 @@ interface Words {
   readonly seconds: string;
   /** A ready worker takes commands of the pool, whatever their kind. */
   readonly isServed: boolean;
+  /** Whoever takes commands of the pool has as many as it wants. */
+  readonly isFull: boolean;
 }
 
 const SENTENCES: Partial<Record<Because, (words: Words) => string>> = {
@@ -195,8 +246,10 @@ const SENTENCES: Partial<Record<Because, (words: Words) => string>> = {
     `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}; ${
       isServed ? `no ready worker of it takes tool kind '${command.toolKind}'` : 'no ready worker serves this pool'
     }.`,
-  waiting_for_claim: ({ command, what, seconds }) =>
-    `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}.`,
+  waiting_for_claim: ({ command, what, seconds, isFull }) =>
+    `Waiting for a worker of pool '${command.pool}' to claim ${what}, pending for ${seconds}${
+      isFull ? '; all of them are busy' : ''
+    }.`,
   running: ({ command, what, seconds }) => `Worker '${command.workerId}' has been working on ${what} for ${seconds}.`,
   worker_stale: ({ command, what }) =>
     `Worker '${command.workerId}' holds ${what} and has not been heard of lately; another one may take it over.`,

@@ -7,7 +7,7 @@ import type { CurrentCaller } from './audit.ts';
 import { type AutoResumeMode, type AutoResumeStore, resumeAfterRestart } from './auto-resume.ts';
 import type { RunningEngine } from './engine.ts';
 import { DomainError } from './errors.ts';
-import { explainExecution } from './explain.ts';
+import { explainExecution, standingOf } from './explain.ts';
 import { Housekeeper, type HousekeepingStore, type Kept } from './housekeeping.ts';
 import type { InvariantStore } from './invariants.ts';
 import { createKeyService, type SealedStore } from './key-rotation.ts';
@@ -189,6 +189,7 @@ export function createUpkeep(parts: UpkeepParts, settings: UpkeepSettings): Upke
         reads,
         workers,
         clock,
+        standing: (row) => standingOf(engine.supervisor, row),
         reaperIntervalSeconds: settings.reaper.intervalSeconds,
         staleSeconds: settings.workerStaleSeconds,
       }),

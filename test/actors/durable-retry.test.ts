@@ -47,6 +47,7 @@ describe('a command whose next try lies ahead', () => {
       },
       workers: { list: async () => workers },
       clock: world.clock,
+      standing: async () => null,
       reaperIntervalSeconds: 30,
       staleSeconds: 60,
     });

@@ -61,5 +61,7 @@ function show({ terminal }: Call, file: string, found: Exploration): void {
   const bounded = found.complete ? '' : ' (there are more; joins and loops are not judged, try --paths)';
   const { paths, ends, cut } = found;
   const left = cut === 0 ? '' : `, ${cut} left in a loop`;
-  terminal.err(`${paths} paths${bounded}: ${ends.completed} completed, ${ends.failed} failed${left}\n`);
+  terminal.err(
+    `${paths} ${paths === 1 ? 'path' : 'paths'}${bounded}: ${ends.completed} completed, ${ends.failed} failed${left}\n`,
+  );
 }

@@ -63,8 +63,8 @@ Exit code: 0 completed, 1 failed, 2 wrong use or invalid playbook, 3 cancelled, 
 async function optionsOf(call: Call): Promise<SimulationOptions> {
   const file = call.texts['outcomes'];
   const said = file === undefined ? {} : scriptOf(await yamlOfFile(file), file);
-  const seed = numberOption(call, 'seed');
-  const cancelAt = numberOption(call, 'cancel-at');
+  const seed = numberOption(call, 'seed', Number.MIN_SAFE_INTEGER);
+  const cancelAt = numberOption(call, 'cancel-at', 0);
   return {
     ...said,
     workload: { ...said.workload, ...(await inputsOf(call)) },
@@ -78,11 +78,12 @@ function scriptOf(value: Json, file: string): SimulationOptions {
   return shaped(script, map, file);
 }
 
-function numberOption(call: Call, name: string): number | null {
+function numberOption(call: Call, name: string, least: number): number | null {
   const text = call.texts[name];
   if (text === undefined) return null;
   const number = Number(text);
-  if (!Number.isSafeInteger(number)) throw new UsageError(`--${name} must be a whole number`);
+  const isFitting = text.trim() !== '' && Number.isSafeInteger(number) && number >= least;
+  if (!isFitting) throw new UsageError(`--${name} must be a whole number${least === 0 ? ' of at least 0' : ''}`);
   return number;
 }
 
@@ -103,7 +104,8 @@ function show({ terminal }: Call, told: Simulated, given: SimulationOptions): vo
   const colour = told.status === 'completed' ? 'green' : told.status === 'failed' ? 'red' : 'yellow';
   const reason = told.error === null ? '' : `: ${printable(told.error)}`;
   const took = ` after ${durationText(told.virtual_ms)} of virtual time, ${told.events.length} events`;
-  terminal.err(`${terminal.style(colour, told.status)}${took}${reason}\n`);
+  const word = told.status === 'LIMIT' ? 'stopped' : told.status;
+  terminal.err(`${terminal.style(colour, word)}${took}${reason}\n`);
   if (told.status === 'completed') terminal.out(`${JSON.stringify(told.result, null, 2)}\n`);
 }
 
