@@ -234,11 +234,14 @@ export function catalogReadRoutes({ services }: ApiContext): Route[] {
   ];
 }
 
-/** `<same address with other parameters>; rel="next"` (api 1.8). */
-export function nextLink(url: string, changes: Readonly<Record<string, string>>): string {
+/** `<same address with other parameters>; rel="next"` (api 1.8); null takes one away. */
+export function nextLink(url: string, changes: Readonly<Record<string, string | null>>): string {
   const [path = '/', query = ''] = url.split('?', 2);
   const parameters = new URLSearchParams(query);
-  for (const [name, value] of Object.entries(changes)) parameters.set(name, value);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) parameters.delete(name);
+    else parameters.set(name, value);
+  }
   return `<${path}?${parameters.toString()}>; rel="next"`;
 }
 

@@ -248,16 +248,18 @@ function toListRequest(query: v.InferOutput<typeof listQuery>): ExecutionListReq
   };
 }
 
-/** Beyond the reach of page numbers the next page is named by the last id. */
+/**
+ * By time the next page begins behind the last row that was shown, so that runs that start meanwhile push none of them over;
+ * a duration grows while it is looked at, and has numbered pages only.
+ */
 function nextPage(
-  wanted: ExecutionListRequest,
+  { order, page, pageSize }: ExecutionListRequest,
   rows: readonly ExecutionRow[],
-): Readonly<Record<string, string>> | null {
+): Readonly<Record<string, string | null>> | null {
   const last = rows.at(-1);
   if (last === undefined) return null;
-  if (wanted.beforeExecutionId !== null) return { before_execution_id: String(last.executionId) };
-  if (wanted.page * wanted.pageSize <= OFFSET_MAX) return { page: String(wanted.page + 1) };
-  return wanted.order === '-start_time' ? { page: '1', before_execution_id: String(last.executionId) } : null;
+  if (!order.endsWith('duration')) return { page: null, before_execution_id: String(last.executionId) };
+  return page * pageSize <= OFFSET_MAX ? { page: String(page + 1) } : null;
 }
 
 function orNull(value: string | undefined): string | null {

@@ -25,7 +25,15 @@ describe('executions', () => {
     const answer = await listing(3).get('?page=1&page_size=2');
     expect(answer.json).toHaveLength(2);
     expect(answer.headers['x-total-count']).toBe('3');
-    expect(answer.headers['link']).toBe('</api/executions?page=2&page_size=2>; rel="next"');
+    // Behind the last row that was shown, wherever that is by then.
+    expect(answer.headers['link']).toBe('</api/executions?page_size=2&before_execution_id=499>; rel="next"');
+  });
+
+  test('are numbered where durations order them', async () => {
+    const link = async (query: string) => (await listing(9000).get(query)).headers['link'];
+    expect(await link('?order=-duration&page=2')).toBe('</api/executions?order=-duration&page=3>; rel="next"');
+    expect(await link('?order=duration&page=51')).toBeUndefined();
+    expect(await link('?order=start_time&page=51')).toContain('before_execution_id=401');
   });
 
   test('have no next page at the end', async () => {
