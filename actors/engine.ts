@@ -193,7 +193,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     onParked: (executionId, commandId, childId) => children.onParked(executionId, commandId, childId),
   });
   const unsubscribe = bus.subscribe((topic, hints) => {
-    if (topic === 'executions') for (const hint of hints) notifyOf(executions, commands, hint);
+    if (topic === 'executions') for (const hint of hints) notifyOf(executions, commands, recovery, hint);
     if (topic.startsWith('commands.')) takeHints(recovery, topic.slice('commands.'.length), hints);
   });
 
@@ -217,9 +217,14 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
   };
 }
 
-function notifyOf(executions: Executions, commands: Commands, hint: JsonMap): void {
-  const { execution_id: id, last_event_id: last, status } = hint;
-  if (typeof id !== 'number' || typeof last !== 'number') return;
+function notifyOf(executions: Executions, commands: Commands, recovery: Recovery, hint: JsonMap): void {
+  const { execution_id: id, last_event_id: last, status, event_id: written } = hint;
+  if (typeof id !== 'number') return;
+  if (typeof last !== 'number') {
+    // Somebody wrote into the log by hand (`core.cancel_execution`) and nobody has folded it yet.
+    if (typeof written === 'number') void recovery.drain(id);
+    return;
+  }
   if (status === 'completed' || status === 'failed' || status === 'cancelled' || status === 'running') {
     executions.notify(id, last, status);
     if (status !== 'running') commands.onEndedElsewhere(id);

@@ -58,13 +58,21 @@ export function createAuthentication({ identities, denials, isInternal }: Authen
     }
     request.identity = identity;
     request.identityToken = token;
-    if (!admits(roles, identity.role)) {
-      denials.note('access.denied', targetOf(request), callerOf(request, identity));
-      throw new RequestError('forbidden', roleSentence(roles));
-    }
+    if (!admits(roles, identity.role)) throw new RequestError('forbidden', roleSentence(roles));
     if (isInternal !== null && !carriesInternal && isGuardedPath(request.routeOptions.url ?? '')) {
       throw unauthenticated(INTERNAL_TOKEN_MISSING);
     }
+  };
+}
+
+/** Whoever is let in and may not do this leaves a trace, wherever it was found out: by route, by rule or by what is held. */
+export function createDenialNote(denials: DenialLog) {
+  return (request: FastifyRequest, _reply: FastifyReply, error: Error, done: () => void): void => {
+    const { identity } = request;
+    if (identity !== null && 'code' in error && error.code === 'forbidden') {
+      denials.note('access.denied', targetOf(request), callerOf(request, identity));
+    }
+    done();
   };
 }
 

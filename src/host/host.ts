@@ -19,7 +19,7 @@ import type { GuiFiles } from '../gui/build/built-gui.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Tracing } from '../telemetry/tracer.ts';
 import { hostCheck, isForeignPage, originCheck, readPath, requestIds } from './address.ts';
-import { createAuthentication, createStreamOwners } from './authentication.ts';
+import { createAuthentication, createDenialNote, createStreamOwners } from './authentication.ts';
 import { readBodies } from './body-reader.ts';
 import { answerPreflight, isPreflight, setHeaders } from './browser-headers.ts';
 import { type Callers, createCallers } from './caller.ts';
@@ -135,8 +135,10 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
   app.decorateRequest('identity', null);
   app.decorateRequest('identityToken', null);
   const { identities, denials } = services;
-  if (isEnforced) app.addHook('onRequest', createAuthentication({ identities, denials, isInternal }));
-  else app.addHook('onRequest', createStreamOwners(identities));
+  if (isEnforced) {
+    app.addHook('onRequest', createAuthentication({ identities, denials, isInternal }));
+    app.addHook('onError', createDenialNote(denials));
+  } else app.addHook('onRequest', createStreamOwners(identities));
   if (config.rateLimitPerSecond > 0) {
     const limit = createRateLimit({ perSecond: config.rateLimitPerSecond, burst: config.rateLimitBurst });
     app.addHook('onRequest', async (request) => limit(request));

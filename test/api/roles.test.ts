@@ -142,6 +142,13 @@ describe('in enforce mode', () => {
     await ask(host, 'POST', '/api/execute', { payload: {}, headers: { authorization: `Bearer ${'y'.repeat(43)}` } });
     await ask(host, 'POST', '/api/execute', { payload: {} });
     expect(noted).toEqual(['access.denied POST /api/execute viewer-7', 'session.denied POST /api/execute anonymous']);
+    noted.length = 0;
+    // What only the handler can know is no less of a refusal.
+    const revealed = await ask(host, 'GET', '/api/credentials/pg_auth?include_data=true', {
+      headers: { authorization: 'Bearer operator-token' },
+    });
+    expect(revealed.status).toBe(403);
+    expect(noted).toEqual(['access.denied GET /api/credentials/:identifier operator-7']);
   });
 
   test('a refused caller costs no reading of the body', async () => {

@@ -16,6 +16,7 @@ import { startDoctor } from '../../src/doctor/start.ts';
 import { silentLog } from '../../src/log.ts';
 import { type RunningServer, startServer } from '../../src/server.ts';
 import { recordingTerminal } from '../cli/recording-terminal.ts';
+import { until } from '../reliability/service.ts';
 import { queryRows, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
 const TOKEN = 'only-for-operators';
@@ -130,13 +131,22 @@ describe('cleanup', () => {
     await post(`/api/executions/${young}/cancel`);
   });
 
-  test.each([0, -1, 1.5, '5', '5.5', 'five', 1e9, 1e30, [], {}, true])(
+  test.each([0, -1, 1.5, '5', '5.5', 'five', 1e30, [], {}, true])(
     'RP-06 older_than_minutes %j is refused by name and cancels nothing',
     async (minutes) => {
       const before = await hashOfRows();
       const { status, json } = await post('/api/executions/cleanup', { older_than_minutes: minutes, dry_run: false });
       expect([status, JSON.stringify(json)]).toEqual([422, expect.stringContaining('older_than_minutes')]);
       expect(await hashOfRows()).toBe(before);
+    },
+  );
+
+  test.each([1e9, Number.MAX_SAFE_INTEGER])(
+    'RP-06 older_than_minutes %d is an age that nothing has',
+    async (minutes) => {
+      const { status, json } = await post('/api/executions/cleanup', { older_than_minutes: minutes, dry_run: true });
+      expect([status, json.cancelled_count]).toEqual([200, 0]);
+      expect(json.message).toBe(`No stuck executions found older than ${minutes} minutes`);
     },
   );
 
@@ -223,9 +233,25 @@ describe('the recovery helper', () => {
   });
 });
 
-test('a run that an operator ended in the database is folded by reconciliation', async () => {
+test('a run that an operator ended in the database is over at once where the bus says so', async () => {
   const id = await start();
-  await queryRows(postgres.url, `select core.cancel_execution($1, 'by hand')`, [id]);
+  await queryRows(postgres.url, `select core.cancel_execution($1, 'on purpose')`, [id]);
+  await until('the run is cancelled', async () => {
+    const { json } = await get(`/api/executions/${id}/status`);
+    return json.status === 'cancelled' && json.error === 'on purpose';
+  });
+  expect((await get(`/api/executions/${id}/commands`)).json.commands).toMatchObject([{ status: 'CANCELLED' }]);
+});
+
+const BY_HAND = `
+insert into core.event (execution_id, catalog_id, event_id, cause_id, event_type, status, node_name, context)
+select execution_id, catalog_id, last_event_id + 1, last_event_id + 1, 'execution.cancelled', 'cancelled', path,
+  jsonb_build_object('reason', 'by hand', 'cancelled_at', '2026-11-20T10:15:02.113Z')
+from core.execution where execution_id = $1`;
+
+test('a row that an operator wrote into the log is folded by reconciliation', async () => {
+  const id = await start();
+  await queryRows(postgres.url, BY_HAND, [id]);
   expect((await get('/api/admin/invariants')).json.status).toBe('violated');
   const answer = await post('/api/admin/reconcile');
   expect(answer.json).toEqual({ status: 'ok', drained: 0, refolded: 1, unparked: 0, rebuilt: 0 });
