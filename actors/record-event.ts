@@ -176,10 +176,21 @@ function durationOf(actor: ExecutionActor): number {
   return Math.max(0, instantOf(actor.at) - instantOf(actor.row.startTime));
 }
 
+/** Stored as information and never looked at again, whatever is in it. */
+function isInformation({ type }: EventInput): boolean {
+  return !(type in STATUS) && type !== LATE_OUTCOME && type !== OUTCOME_REPORTED;
+}
+
 /** An event of a type that is not known comes from who knows where: nothing in it has been scrubbed (api 8.2). */
 function masked(input: EventInput): EventInput {
-  if (input.type in STATUS || input.type === LATE_OUTCOME || input.type === OUTCOME_REPORTED) return input;
+  if (!isInformation(input)) return input;
   return { ...input, payload: maskSecretKeys(input.payload), meta: maskSecretKeys(input.meta) };
+}
+
+/** What is too large for the log is stored apart, and its summary with a reference stands in its place (api 1.9, 2.5.2). */
+function contextOf(actor: ExecutionActor, payload: JsonMap, input: EventInput, step: string, row: CommandRow | null) {
+  if (!isInformation(input)) return payload;
+  return actor.store(payload, step, row?.commandId ?? null, actor.engine.limits.inlineMaxBytes)?.summary ?? payload;
 }
 
 export function draftOf(
@@ -213,7 +224,7 @@ export function draftOf(
     reportSeq: input.reportId === null ? null : 0,
     duration: typeof duration === 'number' && duration >= 0 ? duration : null,
     error: errorText(error),
-    context: payload,
+    context: contextOf(actor, payload, input, step, row),
     result: resultOf(actor, status, result ?? response, error, step, row),
     meta: {
       ...input.meta,

@@ -155,6 +155,25 @@ describe('a single event', () => {
     });
   });
 
+  test('with a payload too large for the log has it stored apart, without the values of secrets', async () => {
+    const payload = { note: 'n', lines: ['x'.repeat(70_000)], password: 'canary' };
+    await say('note.taken', { payload });
+    const context = world.store.log(id).at(-1)?.context ?? {};
+    expect(context).toMatchObject({
+      note: 'n',
+      _store: 'db',
+      _ref: expect.stringMatching(/^callboard:\/\/execution\//),
+    });
+    expect(JSON.stringify(context).length).toBeLessThan(5_000);
+    const { lines } = payload;
+    expect(await world.store.payload(String(context['_ref']))).toEqual({ note: 'n', lines, password: '***' });
+    // One byte less than too much stays where it is.
+    const small = { text: 'x'.repeat(65_536 - '{"text":""}'.length) };
+    await say('note.taken', { payload: small, reportId: 'small' });
+    expect(world.store.log(id).at(-1)?.context).toEqual(small);
+    checkStore(world.store);
+  });
+
   test('may be of a type that objects inherit', async () => {
     await say('constructor', { payload: { a: 1 } });
     expect(world.store.log(id).at(-1)).toMatchObject({ type: 'constructor', status: 'completed', context: { a: 1 } });
