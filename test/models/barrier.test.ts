@@ -18,7 +18,9 @@ interface Graph {
   readonly isInclusive: ReadonlyMap<string, boolean>;
 }
 
-const GRAPHS = 400;
+const GRAPHS = 300;
+/** Chosen so that graphs are among them in which only a way through the join itself leads back to its branches. */
+const FIRST_SEED = 800;
 const ROUNDS = 4;
 const ENDS_MAX = 40;
 
@@ -155,7 +157,7 @@ class Model {
 
 describe('joins', () => {
   test(`open as the language says, in ${GRAPHS} random graphs`, () => {
-    for (let seed = 1; seed <= GRAPHS; seed += 1) {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + GRAPHS; seed += 1) {
       const draw = draws(seed);
       const graph = drawGraph(draw);
       const model = new Model(graph);
