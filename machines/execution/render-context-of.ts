@@ -48,7 +48,8 @@ export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iterati
 
 function addStep(stage: Stage, steps: { [name: string]: StepSnapshot }, name: string): void {
   const step = stage.run.steps[name];
-  if (step === undefined || step.value === null) return;
+  // A step that was passed over has a status, and no value.
+  if (step === undefined || (step.value === null && step.status !== 'skipped')) return;
   const body = stage.materials.body(step.value) ?? NOTHING;
   const error = step.failure ?? body.error;
   const failed = error !== null;

@@ -23,7 +23,7 @@ export interface RenderContext {
   readonly ctx: JsonMap;
   /** Written variables whose value here is the summary of a stored payload: name to reference. Absent: none. */
   readonly ctx_refs?: { readonly [name: string]: string };
-  /** Steps that have ended at least once, by name. */
+  /** Steps that have ended at least once or were passed over, by name. */
   readonly steps: { readonly [name: string]: StepSnapshot };
   /** Keychain entries its tasks may read, with their declared scopes; null: not declared. Absent: none. */
   readonly keychain?: { readonly [name: string]: EntryScope | null };
@@ -33,6 +33,7 @@ export interface RenderContext {
 
 /** The last activation of a step that ended (language 8.2 `steps`). */
 export interface StepSnapshot {
+  /** `skipped` with activation 0: it has no value, not even null. */
   readonly status: 'completed' | 'failed' | 'skipped';
   /** The step value; its summary where `ref` is set. Null where the step produced none. */
   readonly value: Json;

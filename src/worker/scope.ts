@@ -142,7 +142,10 @@ export class CommandScope implements Scope {
   /** Everything a template can see, for code that mentions `context`. Throws NeedPayload. */
   everything(): JsonMap {
     const { workload, args } = this.#command.context;
-    const steps = this.snapshot.stepNames().map((name) => [name, plainOf(this.snapshot.step(name))] as const);
+    const steps = this.snapshot
+      .stepNames()
+      .filter((name) => this.snapshot.step(name) !== undefined)
+      .map((name) => [name, plainOf(this.snapshot.step(name))] as const);
     const variables = this.snapshot.variables();
     return {
       ...this.#own(),

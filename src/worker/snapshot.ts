@@ -72,7 +72,8 @@ export class Snapshot {
   /** The value of a step that has ended; undefined for any other name. */
   step(name: string): unknown {
     const step = this.#step(name);
-    return step === undefined ? undefined : stepValue(step.value, step.ref, this.#payloads);
+    if (step === undefined || (step.status === 'skipped' && step.activation === 0)) return undefined;
+    return stepValue(step.value, step.ref, this.#payloads);
   }
 
   stepNames(): readonly string[] {

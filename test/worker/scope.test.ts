@@ -91,6 +91,10 @@ describe('steps', () => {
     expect(data instanceof Facade && data.member('n')).toBe(1);
     expect(seen(scope, 'steps')).toMatchObject({ before: { status: 'completed', data: { n: 1 }, error: null } });
     expect(scope.snapshot.steps.member('after')).toBeUndefined();
+    const passed = scopeOf({ steps: { before: { ...step({}), value: null, status: 'skipped', activation: 0 } } });
+    expect(passed.lookup('before')).toBeUndefined();
+    expect(seen(passed, 'steps')).toMatchObject({ before: { status: 'skipped', data: null, activation: 0 } });
+    expect(passed.everything()).not.toHaveProperty('before');
     const error = { kind: 'server_error', code: 'HTTP_503', message: 'busy', status_code: 503 };
     const failed = scopeOf({ steps: { call: { ...step({}), status: 'failed', error } } });
     expect(seen(failed, 'steps')).toMatchObject({ call: { error: { ...error, status: 503 } } });

@@ -16,6 +16,13 @@ describe('admission', () => {
     expect(story.ok('end').end.type).toBe('playbook.completed');
   });
 
+  test('that is denied shows its status to guards and to the commands that follow', () => {
+    const look = { tool: { kind: 'noop', result: '{{ steps.page.status }}' } };
+    const guard = arc('end', "steps.page.status == 'skipped' and page is undefined");
+    const story = given([step('page', { ...admits('false'), ...first(guard) }), step('end', look)]).start();
+    expect(story.command('end').context.steps['page']).toMatchObject({ status: 'skipped', value: null, activation: 0 });
+  });
+
   test('admits when no rule matches', () => {
     expect(given([step('a', admission(['false', false]))]).start().openKeys).toEqual(['a']);
   });
