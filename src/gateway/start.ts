@@ -5,12 +5,15 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { type Config, ConfigError } from '../config.ts';
 import type { Log } from '../log.ts';
+import { createEgress } from '../tools/http/egress.ts';
+import { createOutbound, type Outbound } from '../tools/http/outbound.ts';
 import { type Changes, followChanges } from './changes.ts';
 import { type Cookies, createCookies } from './cookies.ts';
 import { createEventHub } from './event-hub.ts';
 import { createGateway } from './gateway.ts';
 import type { Login } from './login.ts';
 import { createOidcLogin } from './oidc/login.ts';
+import { ANSWER_MAX } from './oidc/provider.ts';
 import { readRoleMap } from './oidc/roles.ts';
 import { createOrigins, type Origins } from './origins.ts';
 import { createRunWatch } from './run-watch.ts';
@@ -40,6 +43,9 @@ export type GatewayConfig = Pick<
   | 'oidcLogoutUrl'
   | 'internalToken'
   | 'bodyLimitBytes'
+  | 'egressPolicy'
+  | 'egressAllow'
+  | 'egressDeny'
 >;
 
 export interface RunningGateway {
@@ -182,6 +188,7 @@ function knownPeople(
   const { oidcIssuer: issuer, oidcClientId: clientId, internalToken } = config;
   if (issuer === null || clientId === null || internalToken === null) throw new Error('refuseUnsafe lets none pass');
   const now = () => Date.now();
+  const outbound = outboundOf(config);
   const store = createSessionStore(config.gatewayUpstream, internalToken);
   const login = createOidcLogin(
     {
@@ -199,7 +206,7 @@ function knownPeople(
       },
       secret: internalToken,
     },
-    { ...world, store, now },
+    { ...world, store, now, outbound },
   );
   const changes = followChanges(config.gatewayUpstream, internalToken, world.log);
   return {
@@ -208,9 +215,19 @@ function knownPeople(
     store,
     changes,
     close: async () => {
-      await Promise.all([changes.close(), store.close()]);
+      await Promise.all([changes.close(), store.close(), outbound.close()]);
     },
   };
+}
+
+/** The identity provider is asked under the egress rules that hold for every process. */
+function outboundOf({ egressPolicy: policy, egressAllow: allow, egressDeny: deny }: GatewayConfig): Outbound {
+  try {
+    return createOutbound(createEgress({ policy, allow, deny }), ANSWER_MAX);
+  } catch (error) {
+    if (error instanceof RangeError) throw new ConfigError([`SVC_EGRESS_ALLOW or SVC_EGRESS_DENY: ${error.message}`]);
+    throw error;
+  }
 }
 
 /** On loopback only names of this machine are answered, which defeats DNS rebinding (api 8.7). */

@@ -107,6 +107,24 @@ const failed = (reply: Reply) => [
   (reply.headers['set-cookie'] ?? []).some((each) => each.startsWith(SESSION)),
 ];
 
+describe('the identity provider', () => {
+  test('is asked under the egress rules: one that lies where they forbid is not reached', async () => {
+    const host = new URL(provider.issuer).host;
+    const strict = await startGateway(readConfig({ ...env, SVC_EGRESS_DENY: host }), silentLog);
+    try {
+      provider.seen.length = 0;
+      const reply = await call(strict.url, 'GET', '/auth/login?return_to=/');
+      expect([reply.status, reply.headers.location]).toEqual([303, '/auth/error?code=provider']);
+      expect(provider.seen).toEqual([]);
+    } finally {
+      await strict.stop();
+    }
+    await expect(startGateway(readConfig({ ...env, SVC_EGRESS_ALLOW: 'http://x/' }), silentLog)).rejects.toThrow(
+      /SVC_EGRESS_ALLOW/,
+    );
+  });
+});
+
 describe('a login', () => {
   test('asks for a code with PKCE, state and nonce, and is bound to the browser', async () => {
     const { reply, url } = await begin();

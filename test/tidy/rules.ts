@@ -194,7 +194,7 @@ const LAYERS: readonly Rule[] = [
   },
   layer(
     'src/gateway/',
-    ['src/client/', 'src/config', 'src/log.ts'],
+    ['src/client/', 'src/config', 'src/log.ts', 'src/tools/http/egress.ts', 'src/tools/http/outbound.ts'],
     'src/gateway stands in front of the server and speaks HTTP with it; it knows no store and no actor.',
   ),
   layer(

@@ -3,6 +3,7 @@
  * a fresh session of the API at the end. The provider's tokens never leave the gateway.
  */
 import type { Log } from '../../log.ts';
+import type { Outbound } from '../../tools/http/outbound.ts';
 import type { Role } from '../access.ts';
 import { type Cookies, cookieOf } from '../cookies.ts';
 import { type Exchange, redirect, sendJson } from '../exchange.ts';
@@ -36,6 +37,8 @@ export interface OidcParts {
   readonly cookies: Cookies;
   readonly log: Log;
   readonly now: () => number;
+  /** What the provider is asked through. */
+  readonly outbound: Pick<Outbound, 'send'>;
 }
 
 /** Why a login failed, as far as its user is told. */
@@ -49,9 +52,10 @@ class Failed extends Error {
 
 const TEXT_MAX = 256;
 
-export function createOidcLogin(options: OidcOptions, { store, origins, cookies, log, now }: OidcParts): Login {
+export function createOidcLogin(options: OidcOptions, parts: OidcParts): Login {
+  const { store, origins, cookies, log, now, outbound } = parts;
   const { issuer, clientId, audience } = options;
-  const provider = createProvider({ ...options, now });
+  const provider = createProvider({ ...options, now, outbound });
   const flows = createFlowSeal(options.secret);
 
   return {

@@ -1,9 +1,10 @@
 /**
  * The identity provider over HTTP: what it says about itself, its keys, and the exchange of a code for tokens. It is asked
- * when somebody logs in, so that the gateway starts without it, and its answers are kept for ten minutes.
+ * when somebody logs in, so that the gateway starts without it, and its answers are kept for ten minutes. Where it may lie is
+ * bound by the same rules as all that is asked in the name of others (api 8.4): it names its addresses itself.
  */
 import type { JsonWebKey } from 'node:crypto';
-import { request } from 'undici';
+import { BodyTooLarge, type Outbound } from '../../tools/http/outbound.ts';
 import { fieldsOf, textOf } from '../session-store.ts';
 
 export interface Metadata {
@@ -28,6 +29,8 @@ export interface ProviderOptions {
   readonly clientSecret: string | null;
   readonly redirectUrl: string;
   readonly now: () => number;
+  /** Reads at most `ANSWER_MAX` bytes. */
+  readonly outbound: Pick<Outbound, 'send'>;
 }
 
 /** It did not answer, or not as it must. The message is for the log. */
@@ -39,11 +42,13 @@ const KEPT_MS = 600_000;
 /** Someone who invents key ids must not make the gateway ask without end. */
 const ASK_AGAIN_MS = 30_000;
 const TIMEOUT_MS = 10_000;
-const ANSWER_MAX = 1_048_576;
+export const ANSWER_MAX = 1_048_576;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function createProvider({ issuer, clientId, clientSecret, redirectUrl, now }: ProviderOptions): Provider {
+export function createProvider(options: ProviderOptions): Provider {
+  const { issuer, clientId, clientSecret, redirectUrl, now } = options;
+  const ask = askThrough(options.outbound);
   let described: { readonly at: number; readonly value: Metadata } | null = null;
   let keyring: { readonly at: number; readonly value: readonly JsonWebKey[] } | null = null;
 
@@ -110,28 +115,29 @@ function formEncoded(text: string): string {
   return new URLSearchParams({ x: text }).toString().slice(2);
 }
 
+type Ask = (url: string, post?: { headers: Record<string, string>; body: string }) => Promise<Fields>;
+
 /** No redirects: an address of the provider is one it named itself. */
-async function ask(url: string, post?: { headers: Record<string, string>; body: string }): Promise<Fields> {
-  const where = new URL(url).pathname;
-  try {
-    const answer = await request(url, {
-      method: post === undefined ? 'GET' : 'POST',
-      headers: { accept: 'application/json', ...post?.headers },
-      body: post?.body ?? null,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of answer.body) {
-      const bytes = Buffer.from(chunk);
-      size += bytes.length;
-      if (size > ANSWER_MAX) throw new ProviderError(`${where} answered too much`);
-      chunks.push(bytes);
+function askThrough(outbound: Pick<Outbound, 'send'>): Ask {
+  return async (address, post) => {
+    const url = new URL(address);
+    try {
+      const answer = await outbound.send({
+        url,
+        method: post === undefined ? 'GET' : 'POST',
+        headers: { accept: 'application/json', ...post?.headers },
+        secretHeaders: [],
+        body: post?.body ?? null,
+        followRedirects: false,
+        verifySsl: true,
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      if (answer.status !== 200) throw new ProviderError(`${url.pathname} answered ${answer.status}`);
+      return fieldsOf(JSON.parse(answer.body.toString('utf8')));
+    } catch (error) {
+      if (error instanceof ProviderError) throw error;
+      const how = error instanceof BodyTooLarge ? 'answered too much' : 'did not answer as it must';
+      throw new ProviderError(`${url.pathname} ${how}`, { cause: error });
     }
-    if (answer.statusCode !== 200) throw new ProviderError(`${where} answered ${answer.statusCode}`);
-    return fieldsOf(JSON.parse(Buffer.concat(chunks).toString('utf8')));
-  } catch (error) {
-    if (error instanceof ProviderError) throw error;
-    throw new ProviderError(`${where} did not answer as it must`, { cause: error });
-  }
+  };
 }
