@@ -152,7 +152,8 @@ export class BatchIntake {
       executionId,
       inbox: 'leave',
       apply(actor) {
-        actor.moveBatch({ ...known, from: known.state, state, errorCode: null, message: null });
+        const from = { from: known.state, fromDeadlineAt: known.deadlineAt };
+        actor.moveBatch({ ...known, ...from, state, errorCode: null, message: null });
         actor.enqueue({ requestId, executionId });
       },
     });

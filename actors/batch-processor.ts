@@ -1,7 +1,7 @@
 /**
  * Handling of accepted batches (api 4.3): `batch.processing`, the turns of every event through the mailbox of the
  * execution, `batch.completed` with what it took. Three writes, each of which bears being repeated: turns are taken
- * once because the inbox is empty afterwards, and a batch moves only from the state it was read in. So a job may come
+ * once because the inbox is empty afterwards, and a batch moves only from the state and the round it was read in. So a job may come
  * twice, or at two processes at once.
  */
 import { isActionable } from '../machines/batch/actionable.ts';
@@ -104,13 +104,12 @@ export class BatchProcessor {
     const now = clock.now();
     const waited = sinceAccepted(batch.requestId) ?? now - instantOf(batch.createdAt);
     const isFirst = batch.deadlineAt === null;
-    const processing: BatchRow = {
-      ...batch,
+    const change = {
       deadlineAt: isoOf(now + timeoutSeconds * 1000),
       queueWaitMs: batch.queueWaitMs ?? Math.round(Math.max(0, waited) * 1000) / 1000,
     };
-    const moved = await this.#move(processing, 'batch.processing', isFirst ? {} : null);
-    if (isFirst) meter.observe('svc_batch_first_worker_claim_latency_seconds', (processing.queueWaitMs ?? 0) / 1000);
+    const moved = await this.#move(batch, change, 'batch.processing', isFirst ? {} : null);
+    if (isFirst) meter.observe('svc_batch_first_worker_claim_latency_seconds', change.queueWaitMs / 1000);
     return moved;
   }
 
@@ -164,14 +163,14 @@ export class BatchProcessor {
       queue_wait_ms: queueWaitMs,
       event_count: eventCount,
     };
-    await this.#move({ ...batch, commandsGenerated: issued, timings }, 'batch.completed', timings);
+    await this.#move(batch, { commandsGenerated: issued, timings }, 'batch.completed', timings);
   }
 
   async #fail(batch: BatchRow, { code, message }: BatchFailure): Promise<void> {
     const { meter, log } = this.#parts;
     meter.count(`svc_batch_${code}_total`);
     log.warn('A batch has failed; its events stay in the log', { request: batch.requestId, code });
-    await this.#move({ ...batch, errorCode: code, message }, 'batch.failed', { error_code: code }, message);
+    await this.#move(batch, { errorCode: code, message }, 'batch.failed', { error_code: code }, message);
   }
 
   #recordSpan({ requestId, executionId, eventCount }: BatchRow, tookMs: number, failed: boolean): void {
@@ -198,21 +197,23 @@ export class BatchProcessor {
 
   /** Writes the marker (null: none) and the row; throws RefusedWriteError when the batch has moved meanwhile. */
   async #move(
-    batch: BatchRow,
+    before: BatchRow,
+    change: Partial<BatchRow>,
     type: BatchEventType,
     marker: JsonMap | null,
     error: string | null = null,
   ): Promise<BatchRow> {
     const { flusher, onState } = this.#parts;
-    const state = moveBatch(batch.state, type);
+    const state = moveBatch(before.state, type);
     if (state === null) throw new RefusedWriteError('batch_moved');
-    const moved: BatchRow = { ...batch, state };
+    const moved: BatchRow = { ...before, ...change, state };
+    const from = { from: before.state, fromDeadlineAt: before.deadlineAt };
     await flusher.submit({
-      executionId: batch.executionId,
+      executionId: before.executionId,
       inbox: 'leave',
       apply(actor) {
         if (marker !== null) actor.append(batchMarker(type, moved, marker, error));
-        actor.moveBatch({ ...moved, from: batch.state });
+        actor.moveBatch({ ...moved, ...from });
       },
     });
     onState(moved, state);

@@ -285,11 +285,21 @@ export class ExecutionActor {
 
   /** Moves a batch on with this flush. */
   moveBatch(move: BatchMove): void {
-    const { requestId, executionId, from, state, errorCode, message, commandsGenerated } = move;
+    const { requestId, executionId, from, fromDeadlineAt, state, errorCode, message, commandsGenerated } = move;
     const { deadlineAt, queueWaitMs, timings } = move;
     const times = { deadlineAt, queueWaitMs, timings };
     const { moved } = this.#openWriting().batches;
-    moved.push({ requestId, executionId, from, state, errorCode, message, commandsGenerated, ...times });
+    moved.push({
+      requestId,
+      executionId,
+      from,
+      fromDeadlineAt,
+      state,
+      errorCode,
+      message,
+      commandsGenerated,
+      ...times,
+    });
   }
 
   /** Puts a job into the queue with this flush. */

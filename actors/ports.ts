@@ -285,7 +285,11 @@ export type BatchMove = Pick<
   | 'deadlineAt'
   | 'queueWaitMs'
   | 'timings'
-> & { readonly from: BatchState };
+> & {
+  readonly from: BatchState;
+  /** With the state it tells which time round this is: a batch that failed is taken up again. */
+  readonly fromDeadlineAt: string | null;
+};
 
 /** What the queue carries: enough to find the batch. */
 export interface BatchJob {

@@ -23,9 +23,10 @@ export function prepareBatches(flush: Flush, stored: ReadonlyMap<number, BatchRo
     if (isTaken) throw new RefusedWriteError('batch_key');
     fresh.set(row.requestId, row);
   }
-  for (const { from, ...move } of flush.batches.moved) {
+  for (const { from, fromDeadlineAt, ...move } of flush.batches.moved) {
     const before = fresh.get(move.requestId) ?? stored.get(move.requestId);
     if (before === undefined || before.state !== from) throw new RefusedWriteError('batch_moved');
+    if (before.deadlineAt !== fromDeadlineAt) throw new RefusedWriteError('batch_moved');
     fresh.set(move.requestId, { ...before, ...move, updatedAt: now });
   }
   return [...fresh.values()];

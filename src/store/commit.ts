@@ -273,7 +273,8 @@ select "requestId", "executionId", "idempotencyKey", decode("bodyHash", 'hex'), 
 from json_to_recordset($1::json) as batch ("requestId" bigint, "executionId" bigint, "idempotencyKey" text,
   "bodyHash" text, state text, "eventIds" bigint[], "eventCount" int, "workerId" text, "createdAt" timestamptz)`;
 
-// A batch moves from the state it was read in, or nothing moves: two processors may have the same job.
+// A batch moves from the state it was read in, or nothing moves: two processors may have the same job. The deadline tells
+// apart the rounds of a batch that failed and was taken up again.
 const UPDATE_BATCHES = `
 with moved as (
   update core.batch_request as batch
@@ -281,8 +282,10 @@ with moved as (
     commands_generated = move."commandsGenerated", deadline_at = move."deadlineAt", queue_wait_ms = move."queueWaitMs",
     timings = move.timings, updated_at = clock_timestamp()
   from json_to_recordset($1::json) as move ("requestId" bigint, "from" text, state text, "errorCode" text, message text,
-    "commandsGenerated" int, "deadlineAt" timestamptz, "queueWaitMs" double precision, timings jsonb)
+    "commandsGenerated" int, "deadlineAt" timestamptz, "queueWaitMs" double precision, timings jsonb,
+    "fromDeadlineAt" timestamptz)
   where batch.request_id = move."requestId" and batch.state = move."from"
+    and batch.deadline_at is not distinct from move."fromDeadlineAt"
   returning batch.request_id
 )
 select core.require_all($2::bigint[], array(select request_id from moved), '${MOVED_BATCH}')`;

@@ -254,7 +254,11 @@ describe('a key', () => {
       await world.server.flusher.submit({
         executionId,
         inbox: 'leave',
-        apply: (actor) => actor.moveBatch({ ...batch, deadlineAt: batch.createdAt, ...failure, from, state }),
+        apply: (actor) =>
+          actor.moveBatch({
+            ...{ ...batch, deadlineAt: batch.createdAt, ...failure, from, state },
+            fromDeadlineAt: from === 'accepted' ? null : batch.createdAt,
+          }),
       });
     }
     const rows = world.store.log(executionId).length;

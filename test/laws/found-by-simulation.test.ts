@@ -99,7 +99,10 @@ describe('found by the simulator', () => {
     const world = new BatchWorld({ one: [step('a'), step('b')] });
     const { executionId } = await world.start('one');
     const move = { requestId: 1, executionId, state: 'completed', from: 'processing', errorCode: null } as const;
-    const rest = { message: null, commandsGenerated: 0, deadlineAt: null, queueWaitMs: null, timings: null };
+    const rest = {
+      ...{ message: null, commandsGenerated: 0, deadlineAt: null, fromDeadlineAt: null },
+      ...{ queueWaitMs: null, timings: null },
+    };
     const command = await firstOf(world.claim('alice'));
     const refused = world.server.flusher.submit({
       executionId,

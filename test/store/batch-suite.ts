@@ -23,7 +23,7 @@ export function batchRow(executionId: number, requestId: number, more: Partial<B
 export function moveOf(row: BatchRow, state: BatchRow['state'], more: Partial<BatchMove> = {}): BatchMove {
   const { requestId, executionId, errorCode, message, commandsGenerated, deadlineAt, queueWaitMs, timings } = row;
   const same = { requestId, executionId, errorCode, message, commandsGenerated, deadlineAt, queueWaitMs, timings };
-  return { ...same, from: row.state, state, ...more };
+  return { ...same, from: row.state, fromDeadlineAt: row.deadlineAt, state, ...more };
 }
 
 export function describeBatchStore(name: string, open: () => Promise<BatchHarness>): void {
@@ -64,6 +64,22 @@ export function describeBatchStore(name: string, open: () => Promise<BatchHarnes
       expect(await batches.find([row.requestId])).toEqual([
         expect.objectContaining({ state: 'completed', commandsGenerated: 2, timings: { processing_ms: 6.1 } }),
       ]);
+    });
+
+    test('a move of a row that has gone round to the same state meanwhile is refused', async () => {
+      const executionId = await newExecution();
+      const row = batchRow(executionId, harness.nextId());
+      await accept(row);
+      const stored = async () => (await batches.find([row.requestId]))[0] ?? row;
+      await move(moveOf(row, 'processing', { deadlineAt: '2026-11-20T10:15:17.000Z' }));
+      await move(moveOf(await stored(), 'failed', { errorCode: 'processing_timeout', message: 'late' }));
+      await move(moveOf(await stored(), 'accepted', { errorCode: null, message: null }));
+      const late = move(moveOf(row, 'processing', { deadlineAt: '2026-11-20T10:15:29.000Z' }));
+      await expect(late).rejects.toMatchObject({ name: 'RefusedWriteError', reason: 'batch_moved' });
+      const again = await stored();
+      expect(again).toMatchObject({ state: 'accepted', deadlineAt: '2026-11-20T10:15:17.000Z' });
+      await move(moveOf(again, 'processing', { deadlineAt: '2026-11-20T10:15:30.000Z' }));
+      expect(await stored()).toMatchObject({ state: 'processing', deadlineAt: '2026-11-20T10:15:30.000Z' });
     });
 
     test('a key is used once in an execution, and nothing of the second use is written', async () => {
