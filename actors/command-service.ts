@@ -82,6 +82,7 @@ export class Commands implements CommandService {
   }
 
   async claim(commandId: number, workerId: string, claimId: string | null): Promise<GrantedCommand> {
+    this.#refuseWhileDraining();
     const { store, flusher, workers, policy, supervisor } = this.#parts;
     const worker = await workers.find(workerId);
     workers.seen(workerId);
@@ -156,6 +157,7 @@ export class Commands implements CommandService {
   }
 
   async claimMany(request: ClaimRequest): Promise<{ commands: readonly GrantedCommand[]; stop: readonly StopOrder[] }> {
+    this.#refuseWhileDraining();
     const worker = await this.#worker(request.workerId);
     if (worker.status === 'draining') throw new DomainError('worker_draining', `Worker ${worker.name} is draining`);
     return { commands: await this.#claimFor(worker, request, []), stop: [] };
@@ -182,6 +184,11 @@ export class Commands implements CommandService {
   async get(commandId: number): Promise<GrantedCommand> {
     const row = await this.#row(commandId);
     return this.#describe(row);
+  }
+
+  /** Another server gives it, or this one after its restart; a poll that is open answers empty instead. */
+  #refuseWhileDraining(): void {
+    if (this.#isDraining) throw new DomainError('shutting_down', 'This server drains and gives no commands');
   }
 
   /** Long polls answer empty, and no new commands are given. */

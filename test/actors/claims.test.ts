@@ -208,6 +208,21 @@ describe('claiming many', () => {
     await expect(world.start('one')).rejects.toMatchObject({ code: 'shutting_down' });
   });
 
+  test('gives nothing while the server drains, and goes on when it is told to', async () => {
+    const world = new World({ one: [step('a')] });
+    const id = (await world.start('one')).executionId;
+    const { commandId } = world.command(id, 'a@1');
+    world.server.commands.drain();
+    await expect(world.claim('alice')).rejects.toMatchObject({ code: 'shutting_down' });
+    await expect(world.claim('alice', { waitMs: 10_000 })).rejects.toMatchObject({ code: 'shutting_down' });
+    await expect(world.server.commands.claim(commandId, 'alice', null)).rejects.toMatchObject({
+      code: 'shutting_down',
+    });
+    expect(world.command(id, 'a@1').status).toBe('PENDING');
+    world.server.commands.drain(false);
+    expect(await world.claim('alice')).toHaveLength(1);
+  });
+
   test('repeated by its id gives the same again', async () => {
     const world = new World({ ten: loop(10) });
     await world.start('ten');
