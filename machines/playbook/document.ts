@@ -44,6 +44,8 @@ export interface Task {
   readonly fields: JsonMap;
   /** Tool `args`, tool `input` and step `input` merged in that order, unrendered. */
   readonly input: JsonMap;
+  /** Names of `input` that the step gives: rendered once for all tries of all its tasks (language 7.2). Absent: none. */
+  readonly stepInput?: readonly string[];
   readonly set: readonly Assignment[];
   readonly rules: readonly Rule[];
   readonly onUnmatched: 'fail' | 'continue' | null;

@@ -87,6 +87,7 @@ export function readTool(report: Report, source: ToolSource): Task | null {
     kind: verdict.kind,
     fields: readFields(report, source, place, verdict.kind, verdict.spec),
     input: readInput(report, source, place, verdict.kind),
+    ...(Object.keys(source.stepInput).length === 0 ? {} : { stepInput: Object.keys(source.stepInput) }),
     set: readSets(report, subject, place, 'task'),
     rules: policy.rules,
     onUnmatched: policy.onUnmatched,

@@ -6,7 +6,7 @@ import { isMap, type Json, type JsonMap } from '../json.ts';
 import type { Assignment, OutputOptions, Rule, Task } from './document.ts';
 import { type SetPlace, targetOf } from './read-set.ts';
 
-/** `{kind, name, label?, ...fields, input, set, spec: {policy}, timeout, output}`; what is empty is left out. */
+/** `{kind, name, label?, ...fields, input, step_input, set, spec: {policy}, timeout, output}`; what is empty is left out. */
 export function toToolConfig(task: Task): JsonMap {
   const named = Object.hasOwn(task.fields, 'name');
   const policy: JsonMap = {
@@ -18,6 +18,7 @@ export function toToolConfig(task: Task): JsonMap {
     ...(named ? { label: task.name } : { name: task.name }),
     ...task.fields,
     ...(Object.keys(task.input).length === 0 ? {} : { input: task.input }),
+    ...(task.stepInput === undefined ? {} : { step_input: task.stepInput }),
     ...(task.set.length === 0 ? {} : { set: setToWire(task.set) }),
     ...(Object.keys(policy).length === 0 ? {} : { spec: { policy } }),
     ...(task.timeout === null ? {} : { timeout: task.timeout }),
@@ -25,7 +26,7 @@ export function toToolConfig(task: Task): JsonMap {
   };
 }
 
-const WIRE_KEYS = new Set(['kind', 'label', 'input', 'set', 'spec', 'timeout', 'output']);
+const WIRE_KEYS = new Set(['kind', 'label', 'input', 'step_input', 'set', 'spec', 'timeout', 'output']);
 
 /** The task of a `tool_config` that was issued by `toToolConfig`. Parts of an unexpected shape count as absent. */
 export function readTask(config: JsonMap, fallbackName: string): Task {
@@ -35,11 +36,13 @@ export function readTask(config: JsonMap, fallbackName: string): Task {
   );
   const policy = mapOf(mapOf(config['spec'])['policy']);
   const unmatched = policy['on_unmatched'];
+  const stepInput = listOf(config['step_input']).filter((name) => typeof name === 'string');
   return {
     name: textOr(label ?? name, fallbackName),
     kind: textOr(config['kind'], ''),
     fields: Object.fromEntries(fields),
     input: mapOf(config['input']),
+    ...(stepInput.length === 0 ? {} : { stepInput }),
     set: setFromWire(config['set'], 'task'),
     rules: listOf(policy['rules']).map((rule, index) => ruleFromWire(mapOf(rule), index)),
     onUnmatched: unmatched === 'fail' || unmatched === 'continue' ? unmatched : null,

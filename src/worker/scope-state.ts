@@ -8,6 +8,8 @@ export interface ScopeState {
   readonly locals: JsonMap;
   /** `_prev`; absent until a task has succeeded. */
   readonly previous?: Json;
+  /** Inputs of the step, once they are rendered. */
+  readonly stepInput?: JsonMap;
   /** The envelope of the last try. */
   readonly output: JsonMap | null;
 }

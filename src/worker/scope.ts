@@ -52,6 +52,7 @@ export class CommandScope implements Scope {
   #keychain: KeychainRoot = keychainRoot(new Map());
   #output: unknown;
   #envelope: JsonMap | null = null;
+  #stepInput: JsonMap | null = null;
 
   constructor(command: WorkerCommand, facts: ScopeFacts, payloads: Payloads) {
     this.#command = command;
@@ -90,6 +91,15 @@ export class CommandScope implements Scope {
     this.#input = input;
   }
 
+  /** Inputs of the step as they were rendered for the first try; null before that. */
+  get stepInput(): JsonMap | null {
+    return this.#stepInput;
+  }
+
+  keepStepInput(input: JsonMap): void {
+    this.#stepInput = input;
+  }
+
   /** `output` is the raw data, with accessors (task `set`). */
   showData(data: Json): void {
     this.#output = stepValue(data, null, this.#payloads);
@@ -124,16 +134,18 @@ export class CommandScope implements Scope {
       iter: this.#iter,
       locals: this.#locals,
       ...(this.#previous === undefined ? {} : { previous: this.#previous }),
+      ...(this.#stepInput === null ? {} : { stepInput: this.#stepInput }),
       output: this.#envelope,
     };
   }
 
   /** Variables are restored by themselves (`Snapshot.restore`): they travel with every report. */
-  restore({ ended, iter, locals, previous, output }: ScopeState): void {
+  restore({ ended, iter, locals, previous, stepInput, output }: ScopeState): void {
     for (const { label, data } of ended) this.#ended.set(label, data);
     this.#iter = iter;
     this.#locals = locals;
     this.#previous = previous;
+    this.#stepInput = stepInput ?? null;
     if (output !== null) this.showEnvelope(output);
   }
 

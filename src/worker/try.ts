@@ -125,10 +125,29 @@ async function readKeychain(task: Task, { command, scope, keychain, scrubber, si
 }
 
 async function renderInput(task: Task, { scope, rendering }: TryDeps): Promise<JsonMap> {
-  const rendered = await rendering.value(task.input);
-  const input = isMap(rendered) ? rendered : {};
+  const { input: merged, stepInput = [] } = task;
+  const own = await rendering.value(chosen(merged, (name) => !stepInput.includes(name)));
+  const given = stepInput.length === 0 ? {} : await renderStepInput(task, scope, rendering);
+  const input = { ...mapOf(own), ...given };
   if (!ITERATION_INPUT_KINDS.has(task.kind)) return input;
   return { ...(await rendering.whole(() => scope.iterationInputs())), ...input };
+}
+
+/** Once per command (language 7.2), save for what comes from the keychain: a later try may need a newer token. */
+async function renderStepInput(task: Task, scope: CommandScope, rendering: Rendering): Promise<JsonMap> {
+  if (scope.stepInput !== null) return scope.stepInput;
+  const source = chosen(task.input, (name) => task.stepInput?.includes(name) === true);
+  const rendered = mapOf(await rendering.value(source));
+  if (!JSON.stringify(source).includes('keychain')) scope.keepStepInput(rendered);
+  return rendered;
+}
+
+function chosen(map: JsonMap, wanted: (name: string) => boolean): JsonMap {
+  return Object.fromEntries(Object.entries(map).filter(([name]) => wanted(name)));
+}
+
+function mapOf(value: Json): JsonMap {
+  return isMap(value) ? value : {};
 }
 
 function isAttachMap(auth: Json): boolean {

@@ -125,6 +125,31 @@ describe('fields', () => {
     expect(calls[0]?.fields['headers']).toEqual({ a: null, b: null, c: 'x', d: 'True', e: null, f: true });
   });
 
+  it('that the step gives as inputs are rendered once for all tries of its tasks', async () => {
+    const { tool, calls } = scripted('python', [bad('timeout', true), ok(1)]);
+    const again = policy(
+      rule("{{ output.status == 'error' }}", { do: 'retry', attempts: 2, set: { 'ctx.n': 2 } }),
+      rule(null, { do: 'continue', set: { 'ctx.n': 3 } }),
+    );
+    const input = { own: '{{ ctx.n }}', given: '{{ ctx.n }}' };
+    const task = { kind: 'python', code: 'x', input, step_input: ['given'] };
+    await run(
+      {
+        tool: [
+          { name: 'a', ...task, ...again },
+          { name: 'b', ...task },
+        ],
+        context: { ctx: { n: 1 } },
+      },
+      [tool],
+    );
+    expect(calls.map((call) => call.input)).toEqual([
+      { own: 1, given: 1 },
+      { own: 2, given: 1 },
+      { own: 3, given: 1 },
+    ]);
+  });
+
   it('of python get the names of the iteration where no input has them', async () => {
     const { tool, calls } = scripted('python', [ok(null)]);
     const iteration = { kind: 'item', iterator: 'user', item: { n: 1 }, index: 2, total: 3 } as const;
