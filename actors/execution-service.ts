@@ -95,7 +95,11 @@ export class Executions implements ExecutionService {
   }
 
   async start(request: StartRequest): Promise<StartReceipt> {
-    if (this.#isDraining) throw new DomainError('shutting_down', 'This server drains and starts nothing');
+    const isChild = (request.parentCommandId ?? null) !== null;
+    // What runs already may go on to its end, and its children belong to it.
+    if (this.#isDraining && !isChild) {
+      throw new DomainError('shutting_down', 'This server drains and starts nothing');
+    }
     const { catalog, store, supervisor, ids, flusher, engine } = this.#parts;
     const { entry } = await catalog.executable(request);
     const key = request.idempotencyKey ?? null;
@@ -126,7 +130,6 @@ export class Executions implements ExecutionService {
       args: request.workload,
     });
     const { path, version, catalogId } = entry;
-    const isChild = (request.parentCommandId ?? null) !== null;
     const audit = isChild
       ? null
       : await this.#audit('execution.start', executionId, { path, version, catalog_id: catalogId });
@@ -213,7 +216,7 @@ export class Executions implements ExecutionService {
     });
   }
 
-  /** Starts are refused while it drains. */
+  /** Starts are refused while it drains, but for those that a running execution waits for. */
   drain(isDraining = true): void {
     this.#isDraining = isDraining;
   }

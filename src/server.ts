@@ -35,6 +35,8 @@ export interface RunningServer {
   readonly url: string;
   /** From now on it answers that it is healthy. */
   declareReady(): void;
+  /** From now on it is not ready, and nothing new begins; what is under way goes on. */
+  drain(): void;
   /** Readiness off, long polls answered, accepted work written, everything closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -130,6 +132,7 @@ async function startBehind(door: Door, config: Config, options: ServerOptions): 
     declareReady() {
       isReady = true;
     },
+    drain: () => running.drain(),
     stop() {
       ending ??= close();
       return ending;

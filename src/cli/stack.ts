@@ -69,12 +69,17 @@ export async function startStack(config: Config, log: Log, parts: StackParts): P
       running.push({ name: 'worker', stop: () => worker.stop() });
     }
     let stopping: Promise<void> | null = null;
+    const leave = (): Promise<void> => {
+      // The worker leaves before the server and may take its time; nobody is to begin anything meanwhile.
+      server.drain();
+      return stop();
+    };
     return {
       url: server.url,
       declareReady: () => server.declareReady(),
       token: own?.operator ?? null,
       stop: () => {
-        stopping ??= stop();
+        stopping ??= leave();
         return stopping;
       },
     };

@@ -45,6 +45,19 @@ describe('a start', () => {
     expect(world.lines.filter((line) => line.level === 'error')).toEqual([]);
   });
 
+  test('is refused while the server drains, but for children that a running execution waits for', async () => {
+    const world = new World(ONE);
+    const top = (await world.start('one')).executionId;
+    const [command] = await world.claim('alice');
+    const { executions } = world.server;
+    executions.drain();
+    await expect(world.start('two')).rejects.toMatchObject({ code: 'shutting_down' });
+    const parent = { parentExecutionId: top, parentCommandId: command?.row.commandId ?? 0 };
+    expect(world.row((await world.start('two', parent)).executionId)).toMatchObject({ rootExecutionId: top });
+    executions.drain(false);
+    expect((await world.start('two')).commandsGenerated).toBe(1);
+  });
+
   test('with a used key and another body is refused', async () => {
     const world = new World(ONE);
     await world.start('one', { idempotencyKey: 'k', workload: { b: 1, a: 2 } });

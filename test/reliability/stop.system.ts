@@ -8,7 +8,7 @@ import { afterEach, expect, test } from 'vitest';
 import { chain } from '../e2e/flows.ts';
 import { brokenLaws } from '../support/log-laws.ts';
 import { startTestPostgres } from '../support/postgres.ts';
-import { Stage, untilEnded } from '../support/processes.ts';
+import { freePort, Stage, untilEnded, untilHeld } from '../support/processes.ts';
 import { readRuns } from '../support/recorded-runs.ts';
 import { askAt } from './service.ts';
 
@@ -93,4 +93,39 @@ test('IF-13 SIGTERM with work in flight: not ready at once, 503 for what is new,
     acknowledged.map((id) => [id, id === busy ? 'cancelled' : 'completed']),
   );
   expect(brokenLaws(runs)).toEqual([]);
+});
+
+const SLOW = `apiVersion: callboard/v2
+kind: Playbook
+metadata: { name: slow, path: stop/slow }
+workflow:
+  - step: start
+    tool: { kind: python, code: "import time\\ntime.sleep(4)\\nresult = {'done': True}" }
+`;
+
+test('IF-13 `callboard dev` is not ready from the first signal on, while its worker still ends what it runs', async () => {
+  const postgres = await startTestPostgres();
+  stage.onEnd(() => postgres.stop());
+  const port = await freePort();
+  const whole = stage.start(['dev', '--no-examples'], {
+    SVC_DATABASE_URL: postgres.url,
+    SVC_DATA_DIR: await stage.folder(),
+    SVC_PORT: String(port),
+    SVC_WORKER_NAME: 'slow',
+  });
+  await whole.said('Ctrl-C stops it');
+  const url = `http://127.0.0.1:${port}`;
+  const [running = 0] = await stage.startRuns(url, [{ path: 'stop/slow', text: SLOW }]);
+  await untilHeld(postgres.url, 'slow', 1);
+  whole.signal('SIGTERM');
+  await whole.said('Stopping');
+  expect(await askAt(url, 'GET', '/api/health')).toMatchObject({ status: 503, json: { status: 'draining' } });
+  expect(await askAt(url, 'POST', '/api/execute', { path: 'stop/slow' })).toMatchObject({
+    status: 503,
+    json: { code: 'shutting_down' },
+  });
+  expect((await whole.ended).code).toBe(0);
+  const [run] = await readRuns(postgres.url, [running]);
+  expect(run?.row).toMatchObject({ status: 'completed', result: { done: true } });
+  expect(brokenLaws(await readRuns(postgres.url))).toEqual([]);
 });
