@@ -13,7 +13,7 @@ import type { Operation } from './operation.ts';
 import type { Run } from './run.ts';
 import { TESTS } from './tests.ts';
 import type { Tokens } from './tokens.ts';
-import { type DataMap, kindOf, plain, put } from './values.ts';
+import { aKindOf, type DataMap, plain, put } from './values.ts';
 
 const NO_ARGUMENTS: readonly unknown[] = [];
 const NO_NAMED: DataMap = {};
@@ -228,5 +228,5 @@ function inPlace(method: Operation, positional: readonly unknown[], named: DataM
 }
 
 function notCallable(value: unknown): never {
-  return fault(`a ${kindOf(plain(value))} cannot be called`);
+  return fault(`${aKindOf(plain(value))} cannot be called`);
 }

@@ -5,7 +5,7 @@
 import { fault } from './errors.ts';
 import { print, toJson } from './printing.ts';
 import type { Run } from './run.ts';
-import { type DataMap, isMap, kindOf, lengthOfText, member, numberOf } from './values.ts';
+import { aKindOf, type DataMap, isMap, lengthOfText, member, numberOf } from './values.ts';
 
 const PERCENT = /%(?:\(([^)]*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.)/gsu;
 const FIELD = /^(?:(.)?([<>=^]))?([-+ ])?(#)?(0)?(\d+)?([,_])?(?:\.(\d+))?([a-zA-Z%])?$/su;
@@ -150,7 +150,7 @@ function braceField(run: Run, value: unknown, spec: string): string {
     width: Number(width ?? 0),
   };
   if (!number) {
-    if (type !== undefined && type !== 's') fault(`a ${kindOf(value)} cannot be formatted as a number`);
+    if (type !== undefined && type !== 's') fault(`${aKindOf(value)} cannot be formatted as a number`);
     return laidOut(run, cut(print(run, value), precision), layout);
   }
   if (type === 's') fault('a number cannot be formatted as text');

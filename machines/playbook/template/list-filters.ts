@@ -5,7 +5,7 @@ import { add, attributeReader, compare, equal } from './operators.ts';
 import { print } from './printing.ts';
 import type { Run } from './run.ts';
 import { TESTS } from './tests.ts';
-import { type DataMap, elementsOf, Group, isMap, keysOf, kindOf, truthy, wholeOf } from './values.ts';
+import { aKindOf, type DataMap, elementsOf, Group, isMap, keysOf, truthy, wholeOf } from './values.ts';
 
 type Key = (value: unknown) => unknown;
 
@@ -72,7 +72,7 @@ function firstCharacter(text: string): string | undefined {
 /** Pairs of a map; of undefined none. */
 export function itemsOf(run: Run, subject: unknown): [string, unknown][] {
   if (subject === undefined || subject === null) return [];
-  if (!isMap(subject)) return fault(`a ${kindOf(subject)} has no items`);
+  if (!isMap(subject)) return fault(`${aKindOf(subject)} has no items`);
   return keysOf(run, subject).map((key) => [key, subject[key]]);
 }
 

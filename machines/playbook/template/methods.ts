@@ -20,14 +20,14 @@ import {
   swappedCase,
   titledLetters,
 } from './text.ts';
-import { characters, elementsOf, isMap, keysOf, kindOf, member, truthy, wholeOf } from './values.ts';
+import { aKindOf, characters, elementsOf, isMap, keysOf, kindOf, member, truthy, wholeOf } from './values.ts';
 
 /** The method of that name on that value, or an error: unknown methods and mutating ones do not exist. */
 export function methodOf(subject: unknown, name: string): Operation {
   const kind = kindOf(subject);
   const table =
     kind === 'text' ? TEXT_METHODS : kind === 'map' ? MAP_METHODS : kind === 'list' ? LIST_METHODS : undefined;
-  return table?.get(name) ?? fault(`a ${kind} has no method '${name}'`);
+  return table?.get(name) ?? fault(`${aKindOf(subject)} has no method '${name}'`);
 }
 
 type OnText = (run: Run, text: string, args: readonly unknown[]) => unknown;

@@ -4,7 +4,7 @@ import { Facade } from './facade.ts';
 import { formatPercent } from './format.ts';
 import { print } from './printing.ts';
 import { ELEMENTS_MAX, type Run, VALUE_DEPTH_MAX } from './run.ts';
-import { characters, isMap, kindOf, lengthOfText, member, numberOf, plain, wholeOf } from './values.ts';
+import { aKindOf, characters, isMap, kindOf, lengthOfText, member, numberOf, plain, wholeOf } from './values.ts';
 
 /** `==`. A Facade on either side is asked first. */
 export function equal(run: Run, left: unknown, right: unknown, depth = 0): boolean {
@@ -227,7 +227,7 @@ export function finite(value: number): number {
 export function slice(run: Run, value: unknown, start: unknown, stop: unknown, step: unknown): unknown {
   const subject = plain(value);
   if (subject === undefined || subject === null) return undefined;
-  if (typeof subject !== 'string' && !Array.isArray(subject)) return fault(`a ${kindOf(subject)} cannot be sliced`);
+  if (typeof subject !== 'string' && !Array.isArray(subject)) return fault(`${aKindOf(subject)} cannot be sliced`);
   const stride = bound(step) ?? 1;
   if (stride === 0) return fault('slice step cannot be zero');
   const elements = typeof subject === 'string' ? characters(subject) : subject;
@@ -269,7 +269,7 @@ export function lengthOf(value: unknown): number {
   if (subject === undefined || subject === null) return 0;
   if (typeof subject === 'string') return lengthOfText(subject);
   if (Array.isArray(subject)) return subject.length;
-  return typeof subject === 'object' ? Object.keys(subject).length : fault(`a ${kindOf(subject)} has no length`);
+  return typeof subject === 'object' ? Object.keys(subject).length : fault(`${aKindOf(subject)} has no length`);
 }
 
 /** Reads a dotted path (`'meta.tags.0'`) or an index, as the `attribute` of list filters names it. */

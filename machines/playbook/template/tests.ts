@@ -2,7 +2,7 @@
 import { fault } from './errors.ts';
 import { contains, equal, type Ordering, ordered } from './operators.ts';
 import type { Run } from './run.ts';
-import { isMap, kindOf, plain } from './values.ts';
+import { aKindOf, isMap, plain } from './values.ts';
 
 export interface Test {
   /** How many arguments it needs; `x is divisibleby 7` takes one without brackets. */
@@ -75,7 +75,7 @@ function isDivisible(value: unknown, by: unknown): boolean {
 /** True is 1, as in Python. */
 function numeric(value: unknown): number {
   if (typeof value === 'boolean') return Number(value);
-  return typeof value === 'number' ? value : fault(`a ${kindOf(value)} cannot be divided`);
+  return typeof value === 'number' ? value : fault(`${aKindOf(value)} cannot be divided`);
 }
 
 /** Python's `islower` and `isupper`: all letters are in that case and there is at least one. */

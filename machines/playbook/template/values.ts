@@ -104,7 +104,7 @@ export function elementsOf(run: Run, value: unknown): readonly unknown[] {
     return Array.from(subject);
   }
   if (typeof subject === 'object') return keysOf(run, subject);
-  return fault(`a ${kindOf(subject)} cannot be iterated`);
+  return fault(`${aKindOf(subject)} cannot be iterated`);
 }
 
 /** Keys of a map, `__proto__` excepted. */
@@ -127,6 +127,13 @@ export function put(map: { [key: string]: unknown }, key: string, value: unknown
 }
 
 export type Kind = 'undefined' | 'null' | 'boolean' | 'number' | 'text' | 'list' | 'map';
+
+/** A value of that kind, as the subject of a sentence. */
+export function aKindOf(value: unknown): string {
+  const kind = kindOf(value);
+  if (kind === 'undefined') return 'an undefined value';
+  return kind === 'null' ? kind : `a ${kind}`;
+}
 
 export function kindOf(value: unknown): Kind {
   switch (typeof value) {

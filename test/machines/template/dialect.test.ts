@@ -228,6 +228,16 @@ describe('undefined and null (language 8.7)', () => {
     expect(error).toMatchObject({ code: 'TEMPLATE_ERROR', expression });
   });
 
+  it.each([
+    ['nothing.here()', "an undefined value has no method 'here'"],
+    ['none.upper()', "null has no method 'upper'"],
+    ['nothing()', 'an undefined value cannot be called'],
+    ['[1].push(2)', "a list has no method 'push'"],
+    ['3[1:]', 'a number cannot be sliced'],
+  ])('an error of %s is a sentence', (expression, sentence) => {
+    expect(raised(() => value(expression))).toMatchObject({ message: expect.stringContaining(sentence) });
+  });
+
   it('quotes the expression and never a value', () => {
     const error = raised(() => text('x {{ 1 }} {{ token + 1 }}', { token: 's3cret' }));
     expect(error?.message).toBe('\'+\' cannot be used on text and number in "token + 1"');
