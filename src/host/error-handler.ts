@@ -5,6 +5,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../../actors/ports.ts';
 import { answerOf, type ErrorOptions, RequestError } from '../errors.ts';
+import { traceFields } from './request-span.ts';
 
 const CUT_SHORT = 'body: ended before all of it was there';
 
@@ -21,6 +22,7 @@ export function createErrorHandler(log: Log, options: ErrorHandlerOptions) {
       const say = answer.code === 'internal_error' ? log.error : log.warn;
       say('A request failed', {
         request_id: request.id,
+        ...traceFields(request),
         method: request.method,
         route: request.routeOptions.url ?? null,
         code: answer.code,

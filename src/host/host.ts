@@ -29,7 +29,7 @@ import { httpLimits } from './door.ts';
 import { createErrorHandler, fromFramework } from './error-handler.ts';
 import { INTERNAL_TOKEN_MISSING, internalTokenCheck, isGuardedPath } from './internal-guard.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { traceRequest } from './request-span.ts';
+import { traceFields, traceRequest } from './request-span.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
 const URL_BYTES_MAX = 8_192;
@@ -171,6 +171,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     if (elapsedMs > SLOW_MS) {
       log.info('A request was slow', {
         request_id: request.id,
+        ...traceFields(request),
         method: request.method,
         route,
         code: status,

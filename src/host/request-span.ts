@@ -6,6 +6,12 @@ import type { Tracing } from '../telemetry/tracer.ts';
 /** Asked by machines every few seconds, and of no interest to anybody else. */
 const UNTRACED: ReadonlySet<string> = new Set(['/health', '/api/health', '/metrics']);
 
+/** For lines of the log about a request: the trace its caller brought, if any. */
+export function traceFields({ headers }: Pick<FastifyRequest, 'headers'>): { readonly trace_id?: string } {
+  const outer = readTraceparent(headers['traceparent']);
+  return outer === null ? {} : { trace_id: outer.traceId };
+}
+
 /** After the answer was sent. */
 export function traceRequest(tracer: Tracing, request: FastifyRequest, reply: FastifyReply): void {
   const { url: route = 'unknown' } = request.routeOptions;

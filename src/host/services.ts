@@ -25,7 +25,7 @@ import { createUpkeep } from '../../actors/upkeep.ts';
 import { createVariableService } from '../../actors/variable-service.ts';
 import { Workers } from '../../actors/worker-service.ts';
 import { hostsIn, unreadableHosts } from '../../machines/schema/credential-hosts.ts';
-import { createBus } from '../bus/create-bus.ts';
+import { busKindOf, createBus } from '../bus/create-bus.ts';
 import { createClock, type DatabaseClock } from '../clock.ts';
 import { type Config, isAuditRequired, type SqlMode, sqlModeOf } from '../config.ts';
 import { configuredKeys, openKeyRing, openVault } from '../crypto/vault.ts';
@@ -119,6 +119,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
   const { log, metrics, callers, tracer = noTracing } = options;
   const url = config.databaseUrl;
   if (url === null) throw new Error('a server needs a database: start the embedded one first');
+  // Before the database is touched.
+  busKindOf(config);
   const closing: (() => Promise<void> | void)[] = [];
   const stop = once(async () => {
     for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();

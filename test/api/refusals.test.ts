@@ -5,6 +5,7 @@ import { createMeter } from '../../src/metrics.ts';
 import { fakeServices, RECEIPT } from './fake-services.ts';
 import { ask, CONFIG, raw, testHost } from './test-host.ts';
 
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const { app } = testHost();
 const post = (url: string, payload: object, headers = {}) => ask(app, 'POST', url, { payload, headers });
 
@@ -375,13 +376,15 @@ describe('what services refuse', () => {
   test('HT-08 a bug is 500 without a word about itself, and is logged', async () => {
     const bug = new Error('select secret from table');
     const host = testHost(fakeServices({ commands: { get: async () => Promise.reject(bug) } }));
-    const answer = await ask(host.app, 'GET', '/api/commands/1', { headers: { 'x-request-id': 'r-12345678' } });
+    const answer = await ask(host.app, 'GET', '/api/commands/1', {
+      headers: { 'x-request-id': 'r-12345678', traceparent: `00-${TRACE}-b7ad6b7169203331-01` },
+    });
     expect(answer.json).toEqual({ detail: 'Internal error', code: 'internal_error', request_id: 'r-12345678' });
     expect(host.lines).toEqual([
       {
         level: 'error',
         message: 'A request failed',
-        fields: expect.objectContaining({ request_id: 'r-12345678', error: bug }),
+        fields: expect.objectContaining({ request_id: 'r-12345678', trace_id: TRACE, error: bug }),
       },
     ]);
   });

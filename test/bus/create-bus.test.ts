@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createBus } from '../../src/bus/create-bus.ts';
 import { ConfigError, readConfig } from '../../src/config.ts';
 import { silentLog } from '../../src/log.ts';
+import { startServer } from '../../src/server.ts';
 
 const parts = {
   databaseUrl: 'postgres://nobody@127.0.0.1:1/x',
@@ -29,4 +30,13 @@ test('what SVC_BUS says wins over an address', async () => {
 test('NATS without an address is a problem of the settings', async () => {
   await expect(stateWith({ SVC_BUS: 'nats' })).rejects.toThrow(ConfigError);
   await expect(stateWith({ SVC_BUS: 'nats' })).rejects.toThrow('SVC_NATS_URL');
+});
+
+test('settings that do not belong together end a start before the database is asked', async () => {
+  const config = readConfig({
+    SVC_BUS: 'nats',
+    SVC_PORT: '0',
+    SVC_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere',
+  });
+  await expect(startServer(config, { log: silentLog })).rejects.toThrow('SVC_NATS_URL must be set');
 });
