@@ -6,3 +6,9 @@ export function known<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('something that must be there is missing');
   return value;
 }
+
+/** The same for what may be null elsewhere. */
+export function present<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error('something that must be there is missing');
+  return value;
+}

@@ -2,7 +2,8 @@
  * The fan-in barrier: a join runs once per round, when nothing under way can still reach it (language 5.5). Re-evaluated
  * after every decision, also when a branch ended without reaching the join.
  */
-import { isMap, type Json, type JsonMap } from '../json.ts';
+import type { Json, JsonMap } from '../json.ts';
+import { known, present } from '../known.ts';
 import { type Decision, isHalted } from './decision.ts';
 import { followRoutes } from './routing.ts';
 import type { Arrival } from './run.ts';
@@ -15,7 +16,7 @@ export function releaseJoins(decision: Decision): void {
   for (;;) {
     if (isHalted(decision)) return;
     const joins = [...new Set([...stage.run.joins, ...arrivals.keys()])].sort(
-      (a, b) => (graph.order.get(a) ?? 0) - (graph.order.get(b) ?? 0),
+      (a, b) => known(graph.order.get(a)) - known(graph.order.get(b)),
     );
     const first = joins[0];
     if (first === undefined) return;
@@ -23,7 +24,7 @@ export function releaseJoins(decision: Decision): void {
     // Joins that only wait for each other would wait for ever: the first in the workflow goes ahead.
     const next = ready ?? (stage.run.active.length === 0 ? first : undefined);
     if (next === undefined) return;
-    const situation = arrivals.get(next) ?? situationOf(stage, stage.run.arrivals[next]);
+    const situation = arrivals.get(next) ?? situationOf(stage, known(stage.run.arrivals[next]));
     arrivals.delete(next);
     // `step.enter` or `step.skipped` takes it out of the waiting ones; otherwise the decision is halted.
     decision.dispatch(next, situation);
@@ -67,19 +68,17 @@ function arrivalOf(stage: Stage, situation: Situation): Arrival {
     from: name,
     outcome: situation.outcome,
     activation: situation.activation,
-    value: situation.body === null ? null : (stage.run.steps[name]?.value ?? null),
+    value: situation.body === null ? null : known(stage.run.steps[name]).value,
     failure: situation.failure,
     at: situation.at,
   };
 }
 
 /** The end that led to a join, put together again from where its values lie. */
-function situationOf(stage: Stage, arrival: Arrival | undefined): Situation | null {
-  const step = stage.plan.steps.get(arrival?.from ?? '');
-  if (arrival === undefined || step === undefined) return null;
+function situationOf(stage: Stage, arrival: Arrival): Situation {
+  const step = known(stage.plan.steps.get(arrival.from));
   const body = stage.materials.body(arrival.value) ?? null;
   const isLoop = step.step.loop !== null && arrival.outcome !== 'skipped';
-  const count = isMap(body?.data) ? body.data['count'] : null;
   return {
     step,
     outcome: arrival.outcome,
@@ -87,7 +86,8 @@ function situationOf(stage: Stage, arrival: Arrival | undefined): Situation | nu
     activation: arrival.activation,
     body,
     failure: arrival.failure,
-    total: isLoop && typeof count === 'number' ? count : null,
+    // The value of a loop is a map with its count, also where it is stored apart.
+    total: isLoop ? (present(body?.data) as { readonly count: number }).count : null,
     at: arrival.at,
   };
 }

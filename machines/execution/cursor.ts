@@ -3,13 +3,14 @@
  * bodies have ended; no rows end the loop (language 9.6). Row values are not kept: the value of the step is counts.
  */
 import type { Failure } from '../events.ts';
-import { isMap, type Json, type JsonMap } from '../json.ts';
+import { isMap, type Json } from '../json.ts';
+import { known, present } from '../known.ts';
 import { literalNumber } from '../playbook/literal.ts';
 import { renderTree } from '../playbook/template/tree.ts';
 import { NeedPayload } from '../playbook/values.ts';
 import { type Decision, transformFailure } from './decision.ts';
 import { issueCommand } from './issue.ts';
-import { closeLoop } from './loop-end.ts';
+import { closeLoop, type IterationError, type LoopAggregate } from './loop-end.ts';
 import type { Body } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 import type { CursorRun, LoopRun, Settled } from './run.ts';
@@ -31,7 +32,7 @@ export function enterCursor(decision: Decision, plan: StepPlan, activation: numb
     nodeType: 'loop',
     context: {
       activation,
-      iterator: step.loop?.iterator ?? '',
+      iterator: present(step.loop).iterator,
       mode: 'cursor',
       iterations_expected: 0,
       max_in_flight: isLimit ? limit : 1,
@@ -42,16 +43,18 @@ export function enterCursor(decision: Decision, plan: StepPlan, activation: numb
 }
 
 /** A claim or a body was settled. */
-export function continueCursor(decision: Decision, plan: StepPlan, settled: Settled): void {
+export function continueCursor(
+  decision: Decision,
+  plan: StepPlan,
+  settled: Settled,
+  loop: LoopRun,
+  cursor: CursorRun,
+): void {
   const { stage } = decision;
-  const loop = stage.run.steps[plan.step.name]?.loop;
-  if (loop === null || loop === undefined || loop.cursor === null) return;
   if (settled.isClaim && !settled.ok) {
-    const error = stage.materials.settledBody(settled)?.error;
-    finish(decision, plan, settled.activation, error ?? { kind: 'unknown', code: null, message: 'the claim failed' });
+    finish(decision, plan, settled.activation, present(stage.materials.settledBody(settled)?.error));
     return;
   }
-  const { cursor } = loop;
   const rows = rowsOf(decision, cursor);
   const isStopping = plan.step.failureMode === 'fail_fast' && loop.failed > 0;
   if (settled.isClaim && rows.length === 0) {
@@ -77,13 +80,13 @@ function issueBodies(
   cursor: CursorRun,
   rows: readonly Json[],
 ): void {
-  const iterator = plan.step.loop?.iterator ?? '';
-  const inFrames = plan.step.loop?.frame['process'] === 'frame';
+  const { iterator, frame } = present(plan.step.loop);
+  const inFrames = frame['process'] === 'frame';
   const items: readonly Json[] = inFrames && rows.length > 0 ? [rows] : rows;
   // `command.issued` moves row and count as it is folded.
   while (loop.open < loop.limit && cursor.row < items.length) {
     const { row } = cursor;
-    const iteration = { kind: 'item', iterator, item: items[row] ?? null, index: loop.next, total: null } as const;
+    const iteration = { kind: 'item', iterator, item: known(items[row]), index: loop.next, total: null } as const;
     issueCommand(decision, plan, activation, iteration, { phase: 'body', frame: cursor.frame, row });
   }
 }
@@ -123,20 +126,21 @@ function limitOf(decision: Decision, plan: StepPlan, situation: Situation | null
 }
 
 function frameNumber(plan: StepPlan, key: 'max_rows' | 'row_concurrency'): number {
-  return literalNumber(plan.step.loop?.frame[key] ?? 1) ?? 1;
+  // Registration refuses anything that is not a number of at least 1.
+  return present(literalNumber(present(plan.step.loop).frame[key] ?? 1));
 }
 
 function finish(decision: Decision, plan: StepPlan, activation: number, failure: Failure | null): void {
   const { stage } = decision;
-  const loop = stage.run.steps[plan.step.name]?.loop ?? null;
-  const ok = failure === null && (loop === null || loop.failed === 0 || plan.step.failureMode === 'best_effort');
-  const count = loop?.next ?? 0;
-  const errors = errorsOf(stage.materials.loops.get(plan.step.name)?.results ?? []);
-  const aggregate: JsonMap = {
+  const loop = present(stage.run.steps[plan.step.name]?.loop);
+  const ok = failure === null && (loop.failed === 0 || plan.step.failureMode === 'best_effort');
+  const count = loop.next;
+  const errors = errorsOf(known(stage.materials.loops.get(plan.step.name)).results);
+  const aggregate: LoopAggregate = {
     cursor: 'drained',
-    frames: framesOf(loop?.cursor ?? null),
+    frames: framesOf(present(loop.cursor)),
     count,
-    stats: { total: count, success: loop?.succeeded ?? 0, failed: loop?.failed ?? 0 },
+    stats: { total: count, success: loop.succeeded, failed: loop.failed },
     errors,
     status: ok ? 'completed' : 'failed',
   };
@@ -144,17 +148,15 @@ function finish(decision: Decision, plan: StepPlan, activation: number, failure:
   closeLoop(decision, plan, { activation, aggregate, inline, ok, failure, total: count });
 }
 
-function errorsOf(results: readonly (Body | undefined)[]): readonly JsonMap[] {
-  const errors: JsonMap[] = [];
+function errorsOf(results: readonly (Body | undefined)[]): readonly IterationError[] {
+  const errors: IterationError[] = [];
   for (const [index, body] of results.entries()) {
-    if (errors.length >= ERRORS_MAX) break;
     if (body?.error) errors.push({ index, kind: body.error.kind, code: body.error.code, message: body.error.message });
   }
-  return errors;
+  return errors.slice(0, ERRORS_MAX);
 }
 
 /** Frames that had rows; the one that was claimed in vain does not count. */
-function framesOf(cursor: CursorRun | null): number {
-  if (cursor === null) return 0;
+function framesOf(cursor: CursorRun): number {
   return cursor.row > 0 ? cursor.frame + 1 : cursor.frame;
 }

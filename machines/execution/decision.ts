@@ -4,10 +4,12 @@
  */
 import type { Failure } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
+import { known, present } from '../known.ts';
 import { TemplateError } from '../playbook/template/errors.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
 import { renderTree } from '../playbook/template/tree.ts';
 import { MissingPayload } from '../playbook/values.ts';
+import type { IterationError } from './loop-end.ts';
 import { type ArcPlan, type AssignmentPlan, assignInto } from './plan.ts';
 import type { StepFailure } from './run.ts';
 import { writtenValue } from './scope.ts';
@@ -102,8 +104,8 @@ export function recordStepFailure(decision: Decision, step: string, failure: Fai
 /** The `ctx` writes of a command, by variable path, become variables of the execution. */
 export function recordWrites(decision: Decision, step: string, writes: JsonMap | null): void {
   if (writes === null) return;
-  const assignments = Object.keys(writes)
-    .map((key) => ({ path: key.split('.'), value: writes[key] ?? null }))
+  const assignments = Object.entries(writes)
+    .map(([key, value]) => ({ path: key.split('.'), value }))
     .filter(({ path }) => !path.includes('__proto__') && path[0] !== '');
   if (assignments.length > 0) recordVariables(decision, step, 'command', assignments);
 }
@@ -117,15 +119,15 @@ function recordVariables(
   const { stage } = decision;
   const values: { [name: string]: Json } = {};
   for (const { path, value } of assignments) {
-    const [name, ...rest] = path;
-    if (name === undefined) continue;
+    const [first, ...rest] = path;
+    const name = known(first);
     const current =
       rest.length === 0 ? undefined : Object.hasOwn(values, name) ? values[name] : currentValue(stage, name);
     values[name] = assignInto(current, rest, value);
   }
   const references: { [name: string]: Json } = {};
-  for (const name of Object.keys(values)) {
-    const stored = stage.store(values[name] ?? null, name, stage.limits.inlineMaxBytes);
+  for (const [name, value] of Object.entries(values)) {
+    const stored = stage.store(value, name, stage.limits.inlineMaxBytes);
     if (stored === null) continue;
     values[name] = stored.summary;
     references[name] = stored.reference.ref;
@@ -155,32 +157,23 @@ export function failuresOf(situation: Situation): readonly StepFailure[] {
   if (situation.failure === null && situation.isLoop && isMap(data)) {
     const errors = data['errors'];
     if (Array.isArray(errors) && errors.length > 0) {
-      return errors.slice(0, 100).map((error) => ({
-        step,
-        event: null,
-        iteration: isMap(error) && typeof error['index'] === 'number' ? error['index'] : null,
-        task: null,
-        kind: textOf(error, 'kind') ?? 'unknown',
-        code: textOf(error, 'code'),
-        message: textOf(error, 'message') ?? 'the iteration failed',
-      }));
+      // The value of a loop is made by the engine: its errors are those of its aggregate.
+      const told = errors.slice(0, 100) as unknown as readonly IterationError[];
+      return told.map(({ index, kind, code, message }) => {
+        return { step, event: null, iteration: index, task: null, kind, code, message };
+      });
     }
   }
-  const failure = situation.failure ?? situation.body?.error ?? null;
+  const { kind, code, message } = present(situation.failure ?? situation.body?.error);
   return [
     {
       step,
       event: null,
       iteration: null,
       task: situation.body?.failedTask ?? null,
-      kind: failure?.kind ?? 'unknown',
-      code: failure?.code ?? null,
-      message: failure?.message ?? 'the step failed',
+      kind,
+      code,
+      message,
     },
   ];
-}
-
-function textOf(value: Json, key: string): string | null {
-  const member = isMap(value) ? value[key] : undefined;
-  return typeof member === 'string' ? member : null;
 }

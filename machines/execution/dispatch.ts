@@ -1,4 +1,6 @@
 /** Opening activations: admission, the activation limit and `step.enter` (language 5.3, 5.4). */
+
+import { known } from '../known.ts';
 import { holds } from '../playbook/template/render.ts';
 import { type Decision, failExecution, isHalted, transformFailure } from './decision.ts';
 import { countCascade, issueCommand } from './issue.ts';
@@ -68,7 +70,7 @@ function deny(decision: Decision, plan: StepPlan): void {
     step: plan,
     outcome: 'skipped',
     isLoop: false,
-    activation: stage.run.steps[name]?.activation ?? 0,
+    activation: known(stage.run.steps[name]).activation,
     body: null,
     failure: null,
     total: null,

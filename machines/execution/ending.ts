@@ -2,6 +2,7 @@
 import { instantOf } from '../command/instant.ts';
 import type { LogEvent } from '../events.ts';
 import type { Json, JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import type { Decision } from './decision.ts';
 import { failurePayload, failureSentence } from './outcome.ts';
 import type { Run, StepFailure } from './run.ts';
@@ -11,7 +12,7 @@ import type { Stage } from './stage.ts';
 export function concludeDecision(decision: Decision, cause: LogEvent): void {
   const { stage, failures } = decision;
   const { run } = stage;
-  if (failures.length > 0) stopDispatching(stage, failures, cause);
+  if (failures.length > 0) stopDispatching(stage, failures);
   const failed = run.failing || failures.length > 0;
   if (failed) {
     if (workUnderWay(run) === 0) endFailed(stage, [...run.failures, ...failures], cause);
@@ -28,18 +29,15 @@ export function concludeDecision(decision: Decision, cause: LogEvent): void {
  * whether the children they wait for are to end too is for the one who ended the run to say (language 5.9).
  */
 export function closeOpenCommands(stage: Stage, reason: string): void {
-  for (const id of Object.keys(stage.run.open)) {
-    const command = stage.run.open[id];
-    if (command !== undefined && command.parkedOn === null) cancelCommand(stage, Number(id), command.step, reason);
+  for (const [id, command] of Object.entries(stage.run.open)) {
+    if (command.parkedOn === null) cancelCommand(stage, Number(id), command.step, reason);
   }
 }
 
-function stopDispatching(stage: Stage, failures: readonly StepFailure[], cause: LogEvent): void {
+function stopDispatching(stage: Stage, failures: readonly StepFailure[]): void {
   const { run } = stage;
   const reason = failureSentence(failures);
-  for (const id of Object.keys(run.open)) {
-    const command = run.open[id];
-    if (command === undefined || Number(id) === cause.commandId) continue;
+  for (const [id, command] of Object.entries(run.open)) {
     if (command.parkedOn !== null) stage.cancelChild(command.parkedOn);
     else if (stage.isPending(Number(id))) cancelCommand(stage, Number(id), command.step, reason);
   }
@@ -65,7 +63,7 @@ function workUnderWay(run: Run): number {
 }
 
 function recordFailing(stage: Stage, failures: readonly StepFailure[]): void {
-  const step = failures[0]?.step ?? '';
+  const { step } = known(failures[0]);
   stage.record({
     type: 'ctx.updated',
     status: 'completed',
@@ -91,7 +89,7 @@ function endCompleted(stage: Stage, cause: LogEvent): void {
   const { plan, run, materials } = stage;
   const declared = plan.playbook.finalStep;
   const final = declared !== null && run.steps[declared]?.status === 'completed' ? declared : run.lastCompleted;
-  const body = final === null ? undefined : materials.body(run.steps[final]?.value ?? null);
+  const body = final === null ? undefined : materials.body(known(run.steps[final]).value);
   const result: Json = body?.data ?? null;
   recordEnd(stage, 'completed', cause, {
     status: 'completed',

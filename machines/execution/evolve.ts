@@ -76,30 +76,31 @@ export function openCommand(run: Run, event: LogEvent): void {
 
 /** The first outcome of a command stays, whatever is reported later. */
 export function attachOutcome(run: Run, event: LogEvent): void {
-  const command = commandOf(run, event);
-  if (command === null || command.outcome !== null) return;
-  run.open[String(event.commandId)] = { ...command, outcome: event.eventId, failed: event.type === 'call.error' };
+  const found = commandOf(run, event);
+  if (found === null || found.command.outcome !== null) return;
+  run.open[found.id] = { ...found.command, outcome: event.eventId, failed: event.type === 'call.error' };
 }
 
 export function parkCommand(run: Run, event: LogEvent): void {
-  const command = commandOf(run, event);
-  if (command === null) return;
+  const found = commandOf(run, event);
+  if (found === null) return;
   const child = integerIn(event.context, 'child_execution_id') ?? 0;
-  run.open[String(event.commandId)] = { ...command, parkedOn: child };
+  run.open[found.id] = { ...found.command, parkedOn: child };
 }
 
 /** Closes the command; its activation ends with it unless it is one iteration of a loop. */
 export function settleCommand(run: Run, event: LogEvent): void {
-  const command = commandOf(run, event);
-  if (command === null || event.commandId === null) return;
+  const found = commandOf(run, event);
+  if (found === null) return;
+  const { id, command } = found;
   const ok =
     command.outcome === null ? event.type !== 'command.failed' && event.type !== 'call.error' : !command.failed;
   const outcome = command.outcome ?? event.eventId;
-  removeCommand(run, event.commandId);
+  removeCommand(run, id);
   const step = run.steps[command.step];
   const current = step !== undefined && step.status === 'open' && step.activation === command.activation;
   run.settled = {
-    commandId: event.commandId,
+    commandId: id,
     step: command.step,
     activation: command.activation,
     iteration: command.iteration,
@@ -122,9 +123,10 @@ export function settleCommand(run: Run, event: LogEvent): void {
 }
 
 export function closeCommand(run: Run, event: LogEvent): void {
-  const command = commandOf(run, event);
-  if (command === null || event.commandId === null) return;
-  removeCommand(run, event.commandId);
+  const found = commandOf(run, event);
+  if (found === null) return;
+  const { id, command } = found;
+  removeCommand(run, id);
   const step = run.steps[command.step];
   if (step === undefined || step.status !== 'open' || step.activation !== command.activation) return;
   if (step.loop !== null && !command.isClaim) step.loop.open -= 1;
@@ -170,13 +172,9 @@ function failStep(run: Run, name: string, failure: Failure): void {
 
 /** Values of steps are numbers of the events they ended with. */
 function lastCompletedOf(run: Run): string | null {
-  let last: string | null = null;
-  for (const name in run.steps) {
-    const step = run.steps[name];
-    const value = step?.status === 'completed' ? (step.value ?? 0) : 0;
-    if (value > (last === null ? 0 : (run.steps[last]?.value ?? 0))) last = name;
-  }
-  return last;
+  const completed = Object.entries(run.steps).filter(([, step]) => step.status === 'completed');
+  const [last] = completed.sort(([, a], [, b]) => Number(b.value) - Number(a.value));
+  return last?.[0] ?? null;
 }
 
 /** The execution is failing: nothing new is dispatched, joins are dropped, parked waits are over (language 5.7). */
@@ -186,9 +184,8 @@ export function markFailing(run: Run, event: LogEvent): void {
   const failures = event.meta['failures'];
   // Written by this engine a moment ago or read back from the log: the shape is ours either way.
   if (Array.isArray(failures)) run.failures.push(...(failures as unknown as StepFailure[]));
-  for (const id of Object.keys(run.open)) {
-    const command = run.open[id];
-    if (command === undefined || command.parkedOn === null) continue;
+  for (const [id, command] of Object.entries(run.open)) {
+    if (command.parkedOn === null) continue;
     closeCommand(run, { ...event, commandId: Number(id), nodeName: command.step });
   }
 }
@@ -208,9 +205,12 @@ function clearBarriers(run: Run): void {
   run.joins = [];
 }
 
-function commandOf(run: Run, event: LogEvent): OpenCommand | null {
-  if (event.commandId === null || event.stale) return null;
-  return run.open[event.commandId] ?? null;
+function commandOf(
+  run: Run,
+  { commandId: id, stale }: LogEvent,
+): { readonly id: number; readonly command: OpenCommand } | null {
+  const command = id === null || stale ? undefined : run.open[id];
+  return id === null || command === undefined ? null : { id, command };
 }
 
 function removeCommand(run: Run, commandId: number): void {

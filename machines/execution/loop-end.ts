@@ -1,15 +1,26 @@
 /** How a loop ends, whatever it went over: `loop.done` with the aggregate, `step.exit`, the check for loops that stall. */
 import type { Failure } from '../events.ts';
-import { isMap, type JsonMap } from '../json.ts';
+import type { JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import { type Decision, failExecution } from './decision.ts';
 import { bodyOf } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 
 const STALLED_AFTER = 5;
 
+/** Types, not interfaces: they are members of JSON. */
+export type IterationError = {
+  readonly index: number;
+  readonly kind: string;
+  readonly code: string | null;
+  readonly message: string;
+};
+
+export type LoopAggregate = JsonMap & { readonly stats: JsonMap; readonly errors: readonly IterationError[] };
+
 export interface LoopEnd {
   readonly activation: number;
-  readonly aggregate: JsonMap;
+  readonly aggregate: LoopAggregate;
   /** What of the aggregate stays in the event when the whole is stored apart. */
   readonly inline: JsonMap;
   readonly ok: boolean;
@@ -25,7 +36,8 @@ export function closeLoop(decision: Decision, plan: StepPlan, end: LoopEnd): voi
   const limit = step.tasks.at(-1)?.output?.inlineMaxBytes ?? stage.limits.inlineMaxBytes;
   const stored = stage.store(aggregate, step.name, limit);
   const status = ok ? 'completed' : 'failed';
-  const error = failure ?? (ok ? null : firstError(aggregate));
+  // An iteration that failed has said why: a silent one is given a reason when its outcome is kept.
+  const error = failure ?? (ok ? null : firstOf(aggregate.errors));
   const event = stage.record({
     type: 'loop.done',
     status,
@@ -34,7 +46,7 @@ export function closeLoop(decision: Decision, plan: StepPlan, end: LoopEnd): voi
     error: error?.message ?? null,
     context: {
       iterations: end.total,
-      stats: aggregate['stats'] ?? null,
+      stats: aggregate.stats,
       activation,
       ...(error === null ? {} : { error: { ...error } as JsonMap }),
     },
@@ -50,7 +62,7 @@ export function closeLoop(decision: Decision, plan: StepPlan, end: LoopEnd): voi
     nodeType: 'loop',
     context: { status, activation },
   });
-  if ((stage.run.steps[step.name]?.stalls ?? 0) >= STALLED_AFTER) {
+  if (known(stage.run.steps[step.name]).stalls >= STALLED_AFTER) {
     const message = `loop step '${step.name}' had ${STALLED_AFTER} activations in a row without a successful iteration`;
     stage.record({
       type: 'loop.stalled',
@@ -74,13 +86,7 @@ export function closeLoop(decision: Decision, plan: StepPlan, end: LoopEnd): voi
   });
 }
 
-function firstError(aggregate: JsonMap): Failure {
-  const errors = aggregate['errors'];
-  const first = Array.isArray(errors) ? errors[0] : undefined;
-  if (!isMap(first)) return { kind: 'unknown', code: null, message: 'an iteration failed' };
-  return {
-    kind: String(first['kind']),
-    code: first['code'] === null ? null : String(first['code']),
-    message: String(first['message']),
-  };
+function firstOf(errors: readonly IterationError[]): Failure {
+  const { kind, code, message } = known(errors[0]);
+  return { kind, code, message };
 }

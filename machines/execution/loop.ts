@@ -3,7 +3,9 @@
  * items and results are materials, so ten thousand iterations cost the same each.
  */
 import type { Failure } from '../events.ts';
-import { isMap, type Json, type JsonMap } from '../json.ts';
+import { isMap, type Json } from '../json.ts';
+import { known, present } from '../known.ts';
+import type { Loop } from '../playbook/document.ts';
 import { evaluateNative } from '../playbook/template/render.ts';
 import type { Limits } from '../playbook/template/run.ts';
 import { renderTree } from '../playbook/template/tree.ts';
@@ -11,7 +13,7 @@ import { NeedPayload } from '../playbook/values.ts';
 import { continueCursor, enterCursor } from './cursor.ts';
 import { type Decision, isHalted, transformFailure } from './decision.ts';
 import { countCascade, issueCommand } from './issue.ts';
-import { closeLoop } from './loop-end.ts';
+import { closeLoop, type IterationError, type LoopAggregate } from './loop-end.ts';
 import type { LoopMaterial } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 import type { LoopRun, Settled } from './run.ts';
@@ -24,13 +26,13 @@ const NO_ITEMS: LoopMaterial = { items: [], ref: null, results: [] };
 export function enterLoop(decision: Decision, plan: StepPlan, activation: number, situation: Situation | null): void {
   const { stage } = decision;
   const { step } = plan;
-  if (step.loop === null) return;
-  if (step.loop.mode === 'cursor') {
+  const spec = present(step.loop);
+  if (spec.mode === 'cursor') {
     enterCursor(decision, plan, activation, situation);
     return;
   }
-  const opening = openLoop(decision, plan, situation);
-  const common = { activation, iterator: step.loop.iterator, mode: step.loop.mode };
+  const opening = openLoop(decision, plan, spec, situation);
+  const common = { activation, iterator: spec.iterator, mode: spec.mode };
 
   if (opening.failure !== null) {
     stage.record({
@@ -68,31 +70,28 @@ export function enterLoop(decision: Decision, plan: StepPlan, activation: number
 export function continueLoop(decision: Decision, plan: StepPlan, settled: Settled): void {
   const { stage } = decision;
   const { name } = plan.step;
-  const loop = stage.run.steps[name]?.loop;
-  const material = stage.materials.loops.get(name);
-  if (loop === null || loop === undefined || material === undefined) return;
+  const loop = present(stage.run.steps[name]?.loop);
   if (isHalted(decision)) return;
   if (loop.cursor !== null) {
-    continueCursor(decision, plan, settled);
+    continueCursor(decision, plan, settled, loop, loop.cursor);
     return;
   }
   const isStopping = plan.step.failureMode === 'fail_fast' && loop.failed > 0;
   if (!isStopping) issueIterations(decision, plan, settled.activation);
-  if (loop.open === 0) finish(decision, plan, settled.activation, material, null);
+  if (loop.open === 0) finish(decision, plan, settled.activation, known(stage.materials.loops.get(name)), null);
 }
 
 function issueIterations(decision: Decision, plan: StepPlan, activation: number): void {
   const { stage } = decision;
-  const loop = stage.run.steps[plan.step.name]?.loop;
-  const spec = plan.step.loop;
-  if (loop === null || loop === undefined || spec === null) return;
+  const loop = present(stage.run.steps[plan.step.name]?.loop);
+  const { iterator } = present(plan.step.loop);
   // `command.issued` moves the cursor and counts the open ones as it is folded.
   while (loop.open < loop.limit && loop.next < loop.total) {
     const index = loop.next;
     issueCommand(decision, plan, activation, {
       kind: 'item',
-      iterator: spec.iterator,
-      item: itemsOf(decision, plan)[index] ?? null,
+      iterator,
+      item: known(itemsOf(decision, plan)[index]),
       index,
       total: loop.total,
     });
@@ -100,9 +99,9 @@ function issueIterations(decision: Decision, plan: StepPlan, activation: number)
 }
 
 function itemsOf(decision: Decision, plan: StepPlan): readonly Json[] {
-  const material = decision.stage.materials.loops.get(plan.step.name);
-  if (material?.items) return material.items;
-  const ref = material?.ref ?? '';
+  const material = known(decision.stage.materials.loops.get(plan.step.name));
+  if (material.items !== null) return material.items;
+  const ref = present(material.ref);
   const payload = decision.stage.payload(ref);
   if (!Array.isArray(payload)) throw new NeedPayload(ref);
   return payload;
@@ -112,7 +111,7 @@ type Opening =
   | { readonly items: readonly Json[]; readonly limit: number; readonly failure: null }
   | { readonly failure: Failure };
 
-function openLoop(decision: Decision, plan: StepPlan, situation: Situation | null): Opening {
+function openLoop(decision: Decision, plan: StepPlan, spec: Loop, situation: Situation | null): Opening {
   const { stage } = decision;
   const { step } = plan;
   const scope = new ServerScope(stage, situation);
@@ -126,7 +125,7 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
   }
   const items = collectionOf(value);
   if (items === null) {
-    const expression = typeof step.loop?.in === 'string' ? step.loop.in : JSON.stringify(step.loop?.in ?? null);
+    const expression = typeof spec.in === 'string' ? spec.in : JSON.stringify(spec.in);
     return {
       failure: {
         kind: 'config',
@@ -139,7 +138,7 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
     const message = `loop step '${step.name}': ${items.length} items are more than the limit of ${stage.limits.loopMaxItems}`;
     return { failure: { kind: 'logic', code: 'LOOP_MAX_ITEMS', message } };
   }
-  if (step.loop?.mode !== 'parallel') return { items, limit: 1, failure: null };
+  if (spec.mode !== 'parallel') return { items, limit: 1, failure: null };
   const wanted = typeof limit === 'string' && limit.trim() !== '' ? Number(limit) : limit;
   if (typeof wanted !== 'number' || !Number.isInteger(wanted) || wanted < 1) {
     const message = `loop step '${step.name}': max_in_flight must be an integer of at least 1`;
@@ -148,8 +147,8 @@ function openLoop(decision: Decision, plan: StepPlan, situation: Situation | nul
   return { items, limit: Math.min(wanted, stage.limits.loopMaxInFlight), failure: null };
 }
 
-function collectionIn({ loopIn }: StepPlan, scope: ServerScope, limits: Limits): unknown {
-  if (loopIn === null) return null;
+function collectionIn(plan: StepPlan, scope: ServerScope, limits: Limits): unknown {
+  const loopIn = present(plan.loopIn);
   return 'text' in loopIn ? evaluateNative(loopIn.text, scope, limits) : renderTree(loopIn.tree, scope, limits);
 }
 
@@ -160,15 +159,15 @@ export function collectionOf(value: unknown): readonly Json[] | null {
     return Array.from({ length: Math.max(0, Math.min(value, 1_000_001)) }, (_, index) => index);
   }
   if (typeof value === 'string') return arrayIn(value) ?? [value];
-  if (isMap(value)) return Object.keys(value).map((key) => ({ key, value: value[key] ?? null }));
+  if (isMap(value)) return Object.entries(value).map(([key, each]) => ({ key, value: each }));
   return null;
 }
 
 function arrayIn(text: string): readonly Json[] | null {
   if (!text.trimStart().startsWith('[')) return null;
   try {
-    const parsed: unknown = JSON.parse(text);
-    return Array.isArray(parsed) ? (parsed as readonly Json[]) : null;
+    // JSON that begins with a bracket is a list.
+    return JSON.parse(text) as readonly Json[];
   } catch {
     return null;
   }
@@ -185,18 +184,18 @@ function finish(
   material: LoopMaterial,
   failure: Failure | null,
 ): void {
-  const loop = decision.stage.run.steps[plan.step.name]?.loop ?? null;
-  const ok = failure === null && (loop === null || loop.failed === 0 || plan.step.failureMode === 'best_effort');
+  const loop = present(decision.stage.run.steps[plan.step.name]?.loop);
+  const ok = failure === null && (loop.failed === 0 || plan.step.failureMode === 'best_effort');
   const aggregate = aggregateOf(decision, material, loop, ok);
   const { results: _results, data: _data, ...inline } = aggregate;
-  closeLoop(decision, plan, { activation, aggregate, inline, ok, failure, total: loop?.total ?? 0 });
+  closeLoop(decision, plan, { activation, aggregate, inline, ok, failure, total: loop.total });
 }
 
 /** Language 9.5. Results that are stored apart are part of the aggregate in full, so all of them are asked for at once. */
-function aggregateOf(decision: Decision, material: LoopMaterial, loop: LoopRun | null, ok: boolean): JsonMap {
-  const total = loop?.total ?? 0;
+function aggregateOf(decision: Decision, material: LoopMaterial, loop: LoopRun, ok: boolean): LoopAggregate {
+  const { total } = loop;
   const results: Json[] = [];
-  const errors: JsonMap[] = [];
+  const errors: IterationError[] = [];
   const missing: string[] = [];
   for (let index = 0; index < total; index += 1) {
     const body = material.results[index];
@@ -217,7 +216,7 @@ function aggregateOf(decision: Decision, material: LoopMaterial, loop: LoopRun |
     results,
     data: results,
     errors,
-    stats: { total, success: loop?.succeeded ?? 0, failed: loop?.failed ?? 0 },
+    stats: { total, success: loop.succeeded, failed: loop.failed },
     count: total,
     status: ok ? 'completed' : 'failed',
   };
@@ -227,7 +226,7 @@ function aggregateOf(decision: Decision, material: LoopMaterial, loop: LoopRun |
 export class NeedPayloads extends NeedPayload {
   readonly refs: readonly string[];
   constructor(refs: readonly string[]) {
-    super(refs[0] ?? '');
+    super(known(refs[0]));
     this.refs = refs;
   }
 }

@@ -82,7 +82,7 @@ export class Materials {
     const loop = this.loops.get(step);
     if (iteration === null || outcome === null || loop === undefined || !current) return;
     const isCursor = loop.items === null && loop.ref === null;
-    const body = this.#bodies.get(outcome) ?? (ok ? NOTHING : SILENT);
+    const body = this.#bodies.get(outcome) ?? NOTHING;
     loop.results[iteration] = ok && isCursor ? NOTHING : body;
     this.#lastIteration = { outcome, body };
     this.#bodies.delete(outcome);
@@ -119,8 +119,8 @@ function referenced(run: Run): ReadonlySet<number> {
     const outcome = run.open[id]?.outcome ?? null;
     if (outcome !== null) live.add(outcome);
   }
-  for (const name in run.written) live.add(run.written[name] ?? 0);
-  for (const join in run.arrivals) live.add(run.arrivals[join]?.value ?? 0);
+  for (const eventId of Object.values(run.written)) live.add(eventId);
+  for (const { value } of Object.values(run.arrivals)) live.add(value ?? 0);
   live.delete(0);
   return live;
 }
@@ -135,11 +135,6 @@ export const NOTHING: Body = {
   writes: null,
   values: null,
   references: null,
-};
-
-const SILENT: Body = {
-  ...NOTHING,
-  error: { kind: 'unknown', code: null, message: 'the command failed without a reason' },
 };
 
 export function bodyOf(event: LogEvent): Body {
@@ -166,13 +161,12 @@ function summaryOf(event: LogEvent, context: JsonMap): JsonMap {
 
 /** What closed an iteration had to say; as `Materials` keeps it when the row is folded. */
 export function outcomeBody(event: LogEvent): Body {
-  if (!isSilent(event)) return bodyOf(event);
-  return event.type === 'command.failed' ? SILENT : NOTHING;
+  return isSilent(event) ? NOTHING : bodyOf(event);
 }
 
-/** A command's own closing row matters only when it had no call row. */
+/** A command's own closing row matters only when it had no call row; that it failed is something to say. */
 function isSilent({ type, result, error }: LogEvent): boolean {
-  return type.startsWith('command.') && result === null && error === null;
+  return type === 'command.completed' && result === null && error === null;
 }
 
 /** The value of a step that an earlier run completed. */

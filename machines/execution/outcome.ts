@@ -4,6 +4,7 @@
  */
 import type { Failure } from '../events.ts';
 import { isMap, type Json, type JsonMap } from '../json.ts';
+import { present } from '../known.ts';
 import type { StepFailure } from './run.ts';
 import type { Situation } from './stage.ts';
 
@@ -34,7 +35,7 @@ const SKIPPED = { name: 'step.skipped', aliases: new Set(['step.skipped']) };
 
 /** The error of a situation as templates see it (`status` repeats `status_code`), or null. */
 export function errorOf(situation: Situation): JsonMap | null {
-  const failure = situation.failure ?? (situation.outcome === 'failed' ? (situation.body?.error ?? null) : null);
+  const failure = situation.failure ?? (situation.outcome === 'failed' ? present(situation.body?.error) : null);
   return failure === null ? null : errorMap(failure);
 }
 
@@ -65,7 +66,7 @@ export function lastTaskOf({ step, isLoop, outcome, body }: Situation): { label:
 export function envelopeExtras(situation: Situation): JsonMap {
   const error = situation.failure ?? situation.body?.error ?? null;
   const task = lastTaskOf(situation);
-  const record = situation.body?.tasks?.[task?.label ?? ''];
+  const record = task === null ? undefined : situation.body?.tasks?.[task.label];
   const extras: { [name: string]: Json } = {
     status: situation.outcome === 'ok' ? 'ok' : situation.outcome === 'failed' ? 'error' : 'skipped',
     error: errorOf(situation),

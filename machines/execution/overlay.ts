@@ -90,7 +90,7 @@ export class Overlay {
         this.#seen(name).endedAt = at;
         if (event.context['reason'] !== 'admission') return;
         this.#enter(name);
-        this.#ended.set(name, true);
+        this.#end(name, true);
         return;
       case 'loop.done': {
         const seen = this.#seen(name);
@@ -101,14 +101,14 @@ export class Overlay {
         }
         seen.endedAt = at;
         seen.error = event.error;
-        this.#ended.set(name, event.status !== 'failed');
+        this.#end(name, event.status !== 'failed');
         return;
       }
       case 'ctx.updated': {
         const failed = event.meta['failed'];
         if (isMap(failed)) {
           this.#seen(name).error = typeof failed['message'] === 'string' ? failed['message'] : null;
-          this.#ended.set(name, false);
+          this.#end(name, false);
         }
         const arrived = event.meta['arrived'];
         if (isMap(arrived))
@@ -129,7 +129,14 @@ export class Overlay {
     const seen = this.#seen(settled.step);
     seen.endedAt = at;
     seen.error = settled.ok ? null : (seen.error ?? event.error);
-    this.#ended.set(settled.step, settled.ok);
+    this.#end(settled.step, settled.ok);
+  }
+
+  /** In one turn a step may end more than once: when it is denied again and again. */
+  #end(name: string, isOk: boolean): void {
+    this.#ended.delete(name);
+    this.#ended.set(name, isOk);
+    this.#left.delete(name);
   }
 
   #seen(name: string): Seen {
@@ -148,7 +155,7 @@ export class Overlay {
     if (edge === undefined) return false;
     const left = this.#left.get(from) ?? new Set<string>();
     this.#left.set(from, left);
-    if (!left.has(to)) this.#taken.set(edge.id, (this.#taken.get(edge.id) ?? 0) + 1);
+    this.#taken.set(edge.id, (this.#taken.get(edge.id) ?? 0) + 1);
     left.add(to);
     return true;
   }

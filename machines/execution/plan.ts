@@ -4,6 +4,7 @@
  */
 import type { Json, JsonMap } from '../json.ts';
 import { type EntryScope, readScope } from '../keychain/scope.ts';
+import { known } from '../known.ts';
 import type { Arc, Assignment, Playbook, Step } from '../playbook/document.ts';
 import { buildGraph, type Graph } from '../playbook/graph.ts';
 import { type References, referencesOf } from '../playbook/references.ts';
@@ -81,9 +82,9 @@ function compileStep(step: Step, entries: readonly JsonMap[]): StepPlan {
     maxInFlight: step.loop === null || step.loop.maxInFlight === null ? null : compileTree(step.loop.maxInFlight),
     references: referencesOf(step),
     keychain: entriesOf(referencesOf(step), entries),
-    toolConfig: step.pipeline ? configs : (configs[0] ?? {}),
+    toolConfig: step.pipeline ? configs : known(configs[0]),
     claimConfig: claimOf(step),
-    toolKind: step.pipeline && configs.length > 1 ? 'pipeline' : (step.tasks[0]?.kind ?? 'noop'),
+    toolKind: step.pipeline && configs.length > 1 ? 'pipeline' : known(step.tasks[0]).kind,
   };
 }
 
@@ -103,13 +104,13 @@ function entriesOf(references: References, entries: readonly JsonMap[]): StepPla
 function claimOf(step: Step): JsonMap | null {
   const cursor = step.loop?.cursor ?? null;
   if (cursor === null) return null;
-  const { kind, claim, auth, options: _options, ...fields } = cursor;
+  // Registration requires kind and claim.
+  const { kind, claim, options: _options, ...fields } = cursor;
   return {
-    kind: kind ?? 'postgres',
+    kind: known(kind),
     name: `${step.name}_claim`,
     ...fields,
-    command: claim ?? '',
-    ...(auth === undefined ? {} : { auth }),
+    command: known(claim),
     input: {},
   };
 }

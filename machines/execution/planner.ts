@@ -3,6 +3,7 @@
  * records further events; each is folded before the next is decided.
  */
 import type { LogEvent } from '../events.ts';
+import { known, present } from '../known.ts';
 import { recordArrivals, releaseJoins } from './barrier.ts';
 import { type Decision, failuresOf, isHalted, recordWrites } from './decision.ts';
 import { dispatch } from './dispatch.ts';
@@ -13,10 +14,14 @@ import type { Situation, Stage } from './stage.ts';
 
 /** Answers one named decision of the chart for the event that was just folded. */
 export function decide(stage: Stage, name: string, event: LogEvent): void {
-  if (name === 'decideEntry') decideEntry(stage, event);
-  else if (name === 'decideAfterCommand') decideAfterCommand(stage, event);
-  else if (name === 'decideAfterEnd') decideAfterEnd(stage, event);
+  known(DECIDERS.get(name))(stage, event);
 }
+
+const DECIDERS: ReadonlyMap<string, (stage: Stage, event: LogEvent) => void> = new Map([
+  ['decideEntry', decideEntry],
+  ['decideAfterCommand', decideAfterCommand],
+  ['decideAfterEnd', decideAfterEnd],
+]);
 
 function decideEntry(stage: Stage, event: LogEvent): void {
   const decision = openDecision(stage);
@@ -28,9 +33,10 @@ function decideEntry(stage: Stage, event: LogEvent): void {
 }
 
 function decideAfterCommand(stage: Stage, event: LogEvent): void {
-  const { settled } = stage.run;
-  const plan = settled === null ? undefined : stage.plan.steps.get(settled.step);
-  if (settled === null || plan === undefined) return;
+  const settled = present(stage.run.settled);
+  const plan = stage.plan.steps.get(settled.step);
+  // Rows of other writers may open commands of steps that the playbook does not have.
+  if (plan === undefined) return;
   const decision = openDecision(stage);
   const body = stage.materials.settledBody(settled);
   recordWrites(decision, settled.step, body?.writes ?? null);

@@ -3,6 +3,7 @@
  * in bits, so that a head written after each turn costs a few words, however many steps the playbook has.
  */
 import type { JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import { type Graph, setBit } from '../playbook/graph.ts';
 import type { Run } from './run.ts';
 
@@ -49,12 +50,12 @@ function ahead(run: Run, graph: Graph, touched: Touched): number {
   let count = 0;
   for (let word = 0; word < touched.length; word += 1) {
     let bits = 0;
-    for (const source of sources) bits |= source[word] ?? 0;
+    for (const source of sources) bits |= known(source[word]);
     for (const join of waiting) {
-      const index = graph.order.get(join) ?? 0;
+      const index = known(graph.order.get(join));
       if (index >>> 5 === word) bits |= 1 << (index & 31);
     }
-    count += ones(bits & ~(touched[word] ?? 0));
+    count += ones(bits & ~known(touched[word]));
   }
   return count;
 }

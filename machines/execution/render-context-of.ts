@@ -1,8 +1,10 @@
 /** Takes the snapshot a command carries: of inputs, variables and steps only what its tasks can reference (language 8.3). */
 import type { Json, JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import { NOTHING } from './materials.ts';
 import type { StepPlan } from './plan.ts';
 import type { Iteration, RenderContext, StepSnapshot } from './render-context.ts';
+import { written } from './scope.ts';
 import type { Stage } from './stage.ts';
 
 export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iteration | null): RenderContext {
@@ -16,12 +18,9 @@ export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iterati
   const refs: { [name: string]: string } = {};
   for (const name in run.written) {
     if (!wantsVariables && !wants(name)) continue;
-    const body = materials.body(run.written[name] ?? null);
-    const value = body?.values?.[name];
-    if (value === undefined) continue;
+    const { value, ref } = known(written(stage, name));
     ctx[name] = value;
-    const ref = body?.references?.[name];
-    if (typeof ref === 'string') refs[name] = ref;
+    if (ref !== null) refs[name] = ref;
   }
 
   const steps: { [name: string]: StepSnapshot } = {};
@@ -33,7 +32,8 @@ export function renderContextOf(stage: Stage, step: StepPlan, iteration: Iterati
     catalog_id: String(identity.catalogId),
     path: identity.path,
     version: identity.version,
-    workload: wants('workload') || wantsVariables ? materials.workload : pick(materials.workload, roots),
+    workload:
+      roots === null || wantsVariables || roots.has('workload') ? materials.workload : pick(materials.workload, roots),
     args: wants('args') ? materials.args : {},
     ctx,
     steps,
@@ -64,9 +64,8 @@ function addStep(stage: Stage, steps: { [name: string]: StepSnapshot }, name: st
   };
 }
 
-function pick(inputs: JsonMap, roots: ReadonlySet<string> | null): JsonMap {
-  if (roots === null) return inputs;
+function pick(inputs: JsonMap, roots: ReadonlySet<string>): JsonMap {
   const picked: { [name: string]: Json } = {};
-  for (const name of roots) if (Object.hasOwn(inputs, name)) picked[name] = inputs[name] ?? null;
+  for (const name of roots) if (Object.hasOwn(inputs, name)) picked[name] = known(inputs[name]);
   return picked;
 }

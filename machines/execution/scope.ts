@@ -3,21 +3,25 @@
  * that ended, written variables, step values, inputs, and the playbook's own path and version.
  */
 import type { Json, JsonMap } from '../json.ts';
+import { known, present } from '../known.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
 import { stepValue } from '../playbook/values.ts';
 import type { Body } from './materials.ts';
 import { envelopeExtras, errorMap, errorOf, eventNames, lastTaskOf } from './outcome.ts';
 import type { Situation, Stage } from './stage.ts';
 
+/** What of a decision's stage is only read. */
+export type ReadStage = Pick<Stage, 'identity' | 'materials' | 'plan' | 'run' | 'payload'>;
+
 const EMPTY: JsonMap = Object.freeze(Object.create(null));
 
 export class ServerScope implements Scope {
-  readonly #stage: Stage;
+  readonly #stage: ReadStage;
   readonly #situation: Situation | null;
   readonly #extra: JsonMap;
 
   /** `extra` holds names of one evaluation only (none of them reserved). */
-  constructor(stage: Stage, situation: Situation | null, extra: JsonMap = EMPTY) {
+  constructor(stage: ReadStage, situation: Situation | null, extra: JsonMap = EMPTY) {
     this.#stage = stage;
     this.#situation = situation;
     this.#extra = extra;
@@ -51,7 +55,7 @@ export class ServerScope implements Scope {
     if (situation !== null) {
       if (name === 'output') return new Envelope(this.#stage, situation);
       if (name === 'error') return errorOf(situation);
-      if (name === 'loop' && situation.isLoop) return loopOf(situation.total ?? 0);
+      if (name === 'loop' && situation.isLoop) return loopOf(present(situation.total));
     }
     if (Object.hasOwn(this.#extra, name)) return this.#extra[name];
     const written = writtenValue(this.#stage, name);
@@ -78,33 +82,41 @@ function loopOf(length: number): JsonMap {
 }
 
 /** A written variable, or undefined. Large ones are stored apart and resolve when they are read. */
-export function writtenValue(stage: Stage, name: string): unknown {
+export function writtenValue(stage: ReadStage, name: string): unknown {
+  const found = written(stage, name);
+  if (found === undefined || found.ref === null) return found?.value;
+  return stepValue(found.value, found.ref, (wanted) => stage.payload(wanted));
+}
+
+/** A written variable as the log has it; with a reference, `value` is a summary. */
+export function written(
+  stage: ReadStage,
+  name: string,
+): { readonly value: Json; readonly ref: string | null } | undefined {
   if (!Object.hasOwn(stage.run.written, name)) return undefined;
-  const body = stage.materials.body(stage.run.written[name] ?? null);
-  const value = body?.values?.[name];
-  if (value === undefined) return undefined;
-  const ref = body?.references?.[name];
-  return typeof ref === 'string' ? stepValue(value, ref, (wanted) => stage.payload(wanted)) : value;
+  const { values, references } = known(stage.materials.body(known(stage.run.written[name])));
+  const ref = references?.[name];
+  return { value: known(values?.[name]), ref: typeof ref === 'string' ? ref : null };
 }
 
 /** The value of a step that has ended at least once; undefined before that. */
-function endedValue(stage: Stage, name: string): unknown {
+function endedValue(stage: ReadStage, name: string): unknown {
   const step = stage.run.steps[name];
   if (step === undefined || step.value === null) return undefined;
   // A command that was closed without a word has the value null.
   return bodyValue(stage, stage.materials.body(step.value) ?? null);
 }
 
-export function bodyValue(stage: Stage, body: Body | null): Json | Facade {
+export function bodyValue(stage: ReadStage, body: Body | null): Json | Facade {
   if (body === null || body.data === undefined) return null;
   return stepValue(body.data, body.reference?.ref ?? null, (ref) => stage.payload(ref));
 }
 
 /** `ctx`: the inputs under the written variables. */
 class Variables extends Facade {
-  readonly #stage: Stage;
+  readonly #stage: ReadStage;
 
-  constructor(stage: Stage) {
+  constructor(stage: ReadStage) {
     super();
     this.#stage = stage;
   }
@@ -129,9 +141,9 @@ class Variables extends Facade {
 
 /** `steps`: a map of step name to `{status, data, ref, error, results, failed_task, activation}`. */
 class Steps extends Facade {
-  readonly #stage: Stage;
+  readonly #stage: ReadStage;
 
-  constructor(stage: Stage) {
+  constructor(stage: ReadStage) {
     super();
     this.#stage = stage;
   }
@@ -154,34 +166,34 @@ class Steps extends Facade {
 }
 
 class StepView extends Facade {
-  readonly #stage: Stage;
+  readonly #stage: ReadStage;
   readonly #name: string;
 
-  constructor(stage: Stage, name: string) {
+  constructor(stage: ReadStage, name: string) {
     super();
     this.#stage = stage;
     this.#name = name;
   }
 
   member(key: string | number): unknown {
-    const step = this.#stage.run.steps[this.#name];
-    const body = this.#stage.materials.body(step?.value ?? null) ?? null;
+    const step = known(this.#stage.run.steps[this.#name]);
+    const body = this.#stage.materials.body(step.value) ?? null;
     switch (key) {
       case 'data':
         return bodyValue(this.#stage, body);
       case 'status':
-        if (step?.status !== 'open') return step?.status;
+        if (step.status !== 'open') return step.status;
         return step.failure || (body !== null && body.error !== null) ? 'failed' : 'completed';
       case 'ref':
         return body?.reference?.ref ?? null;
       case 'error':
-        return step?.failure ? errorMap(step.failure) : body?.error ? errorMap(body.error) : null;
+        return step.failure ? errorMap(step.failure) : body?.error ? errorMap(body.error) : null;
       case 'results':
         return body?.tasks ?? null;
       case 'failed_task':
         return body?.failedTask ?? null;
       case 'activation':
-        return step?.activation ?? 0;
+        return step.activation;
     }
     return undefined;
   }
@@ -198,11 +210,11 @@ class StepView extends Facade {
 
 /** `output`: the outcome envelope of the activation that ended. */
 class Envelope extends Facade {
-  readonly #stage: Stage;
+  readonly #stage: ReadStage;
   readonly #situation: Situation;
   readonly #extras: JsonMap;
 
-  constructor(stage: Stage, situation: Situation) {
+  constructor(stage: ReadStage, situation: Situation) {
     super();
     this.#stage = stage;
     this.#situation = situation;
@@ -266,10 +278,10 @@ const SOURCES = { status: 'status_code', headers: 'headers' } as const;
 
 /** `event`, whose name also equals its older spellings. */
 class Occurrence extends Facade {
-  readonly #stage: Stage;
+  readonly #stage: ReadStage;
   readonly #situation: Situation;
 
-  constructor(stage: Stage, situation: Situation) {
+  constructor(stage: ReadStage, situation: Situation) {
     super();
     this.#stage = stage;
     this.#situation = situation;

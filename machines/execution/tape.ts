@@ -146,11 +146,15 @@ function showAll(run: Run): Shown {
     active: [...run.active],
     joins: [...run.joins],
     failures: run.failures.map(visible),
-    steps: new Map(Object.keys(steps).map((name) => [name, shownStep(run, name) ?? {}])),
-    open: new Map(Object.keys(open).map((id) => [id, shownCommand(run, id) ?? {}])),
-    arrivals: new Map(Object.keys(arrivals).map((join) => [join, shownArrival(run, join) ?? {}])),
+    steps: allOf(steps),
+    open: allOf(open),
+    arrivals: allOf(arrivals),
     written: new Map(Object.entries(written)),
   };
+}
+
+function allOf(members: { readonly [name: string]: object }): Map<string, JsonMap> {
+  return new Map(Object.entries(members).map(([name, member]) => [name, visible(member)]));
 }
 
 /** Brings `shown` up to the run and says what that took; null: nothing. `step` is the one of the event's open command. */

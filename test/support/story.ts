@@ -21,7 +21,7 @@ import type { Playbook } from '../../machines/playbook/document.ts';
 import { writeReference } from '../../machines/playbook/reference.ts';
 import { PREVIEW_MAX_BYTES, summarise } from '../../machines/playbook/summary.ts';
 import { DEFAULT_LIMITS } from '../../machines/playbook/template/run.ts';
-import { NeedPayload } from '../../machines/playbook/values.ts';
+import { MissingPayload, NeedPayload } from '../../machines/playbook/values.ts';
 import { mergeInputs } from '../../machines/playbook/workload.ts';
 import { foldOrder, replayExecution } from '../../machines/replay.ts';
 import { playbookOf } from './playbooks.ts';
@@ -70,6 +70,9 @@ export class Story {
   readonly #fetched = new Map<string, Json>();
   /** Stored by the turn under way. */
   readonly #fresh = new Map<string, Json>();
+  readonly #lost = new Set<string>();
+  /** What an earlier run completed; copied before the first step is entered. */
+  copied: readonly EventDraft[] = [];
   #nextId = 9_000;
 
   constructor(playbook: Playbook, limits: EngineLimits = LIMITS) {
@@ -79,13 +82,13 @@ export class Story {
 
   // ---------------------------------------------------------------- what happens
 
-  start(inputs: JsonMap = {}): this {
+  start(inputs: JsonMap = {}, more: JsonMap = {}): this {
     return this.tell({
       type: 'execution.started',
       status: 'running',
       nodeName: IDENTITY.path,
       nodeType: 'execution',
-      context: { workload: mergeInputs(this.plan.playbook.workload, inputs), args: inputs },
+      context: { workload: mergeInputs(this.plan.playbook.workload, inputs), args: inputs, ...more },
     });
   }
 
@@ -280,6 +283,12 @@ export class Story {
     return this.#stored.get(ref);
   }
 
+  /** The payload behind this reference is gone. */
+  lose(ref: string): this {
+    this.#lost.add(ref);
+    return this;
+  }
+
   /** Forgets everything but the log, as a crash does. */
   restart(): this {
     this.state = this.#replayed();
@@ -323,7 +332,11 @@ export class Story {
         return this.#nextId;
       },
       isPending: (commandId) => this.issued.some((each) => each.commandId === commandId && !each.isClaimed),
-      payload: (ref) => this.#fresh.get(ref) ?? this.#fetched.get(ref),
+      copied: this.copied,
+      payload: (ref) => {
+        if (this.#lost.has(ref)) throw new MissingPayload(ref);
+        return this.#fresh.get(ref) ?? this.#fetched.get(ref);
+      },
       store: (value, name, inlineMaxBytes) => this.store(value, name, inlineMaxBytes),
     });
     this.decided = turn.decided;

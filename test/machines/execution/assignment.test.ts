@@ -139,6 +139,41 @@ describe('at the end of a step', () => {
     expect(story.start().ok('a').end.context['error']).toContain("set of the arc from 'a' to 'b'");
   });
 
+  test('writes of a command under no name at all are none', () => {
+    const story = given([step('a')])
+      .start()
+      .ok('a', null, { ctx: { '': 1, '__proto__.x': 1 } });
+    expect(story.told).not.toContain('ctx.updated a');
+  });
+
+  test('writes of a command into one map keep each other', () => {
+    const story = given([step('a', first('b')), step('b')]).start();
+    story.ok('a', null, { ctx: { 'm.x': 1 } }).ok('b', null, { ctx: { 'm.y': 2 } });
+    expect(story.variables).toEqual({ m: { x: 1, y: 2 } });
+  });
+
+  test('a value whose payload is gone fails what asks for it, and says which', () => {
+    const story = given([step('a', first('b')), step('b', { set: { 'ctx.n': '{{ a.rows | length }}' } })], {}, {});
+    const rows = Array.from({ length: 60 }, (_, id) => id);
+    story.start();
+    const stored = story.store({ rows }, 'a', 100);
+    if (stored === null) throw new Error('the value fits');
+    const { commandId } = story.command('a').event;
+    const result = { status: 'completed', context: stored.summary, reference: stored.reference };
+    story.note({ type: 'call.done', status: 'completed', nodeName: 'a', commandId, attempt: 1, result });
+    story.close('a', 'command.completed').lose(stored.reference.ref).ok('b');
+    expect(story.end.context['error_detail']).toMatchObject({
+      errors: [
+        {
+          step: 'b',
+          kind: 'missing_reference',
+          code: 'MISSING_REFERENCE',
+          message: `set of step 'b': Result not found: ${stored.reference.ref}`,
+        },
+      ],
+    });
+  });
+
   test('large values are stored apart and read back whole', () => {
     const rows = Array.from({ length: 60 }, (_, id) => ({ id }));
     const story = given(
@@ -337,6 +372,16 @@ describe('the context of a command', () => {
       ctx: { v: 1 },
       steps: { a: { tasks: { t: { status: 'ok' } } } },
     });
+  });
+
+  test('names the keychain entries it may read, and those that are not declared', () => {
+    const keychain = [{ name: 'db', kind: 'bearer', token: 'x' }];
+    const entries = (result: string) =>
+      given([step('a', { tool: { kind: 'noop', result } })], { keychain })
+        .start()
+        .last('a').context.keychain;
+    expect(entries('{{ keychain }}')).toEqual({ db: 'global' });
+    expect(entries('{{ keychain.other.token }}')).toEqual({ other: null });
   });
 
   test('shows steps when it asks for all, with the failed task', () => {

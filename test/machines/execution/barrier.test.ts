@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { arc, every, first, step } from '../../support/playbooks.ts';
+import { admits, arc, every, first, NEVER, step } from '../../support/playbooks.ts';
 import { given } from '../../support/story.ts';
 
 describe('a join', () => {
@@ -191,5 +191,36 @@ describe('a join', () => {
     expect(story.entered).not.toContain('j');
     story.restart().unpark('w', 'ok', { n: 1 });
     expect(story.openKeys).toEqual(['j']);
+  });
+});
+
+describe('a join that waits', () => {
+  test('is admitted by the loop that reached it last', () => {
+    const story = given([
+      step('start', every('slow', 'each')),
+      step('slow', first(arc('join', 'false'))),
+      step('each', { loop: { in: [1, 2], iterator: 'n' }, ...first('join') }),
+      step('join', admits('loop.length == 2 and output.data.count == 2')),
+    ])
+      .start()
+      .ok('start')
+      .ok('each#0')
+      .ok('each#1');
+    expect(story.run.joins).toEqual(['join']);
+    expect(story.ok('slow').entered).toContain('join');
+  });
+
+  test('is admitted by the step that was skipped on the way to it', () => {
+    const story = given([
+      step('start', every('slow', 'no')),
+      step('slow', first(arc('join', 'false'))),
+      step('no', { ...NEVER, ...first('join') }),
+      step('join', admits("output.status == 'skipped' and output.data is undefined")),
+    ])
+      .start()
+      .ok('start');
+    expect(story.run.arrivals['join']).toMatchObject({ from: 'no', outcome: 'skipped', value: null });
+    expect(story.state.materials.missing(story.run)).toEqual([]);
+    expect(story.ok('slow').entered).toContain('join');
   });
 });

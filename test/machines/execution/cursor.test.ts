@@ -186,6 +186,25 @@ describe('a cursor loop', () => {
     expect(story.openKeys).toEqual(['after']);
   });
 
+  test('fails where its limit cannot be rendered', () => {
+    const story = drain({ max_in_flight: '{{ 1 / 0 }}' }).start();
+    expect(story.end.context['error']).toContain("loop of step 'each'");
+    expect(story.issued).toEqual([]);
+  });
+
+  test('is done when its claim ends without a word, and fails when that fails without one', () => {
+    expect(drain().start().close('each', 'command.completed').openKeys).toEqual(['after']);
+    const failed = drain().start().close('each', 'command.failed');
+    expect(failed.end.context['error']).toBe('Failed steps: each: the command failed without a reason');
+  });
+
+  test('whose value is stored apart fails by its first failure, without the list of them', () => {
+    const story = claimed(drain({ max_in_flight: 2 }, {}, { inlineMaxBytes: 200 }).start(), rows(1, 2));
+    claimed(story.fail('each#0').fail('each#1', { message: 'it broke as well' }), rows());
+    expect(story.events('loop.done')[0]?.result?.reference).toBeDefined();
+    expect(story.end.context['error']).toBe('Failed steps: each: it broke');
+  });
+
   test('is entered anew with a cursor of its own', () => {
     const story = given([
       step('each', {

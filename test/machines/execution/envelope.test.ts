@@ -1,7 +1,7 @@
 /** What guards on the server see of the task that ended: the envelope of language 7.3, for single tools and pipelines. */
 import { describe, expect, test } from 'vitest';
 import type { Json, JsonMap } from '../../../machines/json.ts';
-import { arc, first, step } from '../../support/playbooks.ts';
+import { arc, first, NEVER, step } from '../../support/playbooks.ts';
 import { given, type Story } from '../../support/story.ts';
 
 const HTTP = { kind: 'http', url: 'http://x/' };
@@ -162,5 +162,46 @@ describe('output.meta and steps', () => {
   test('an error under steps has the fields of an error, status included', () => {
     const story = seen(HTTP, 'error', { e: '{{ steps.a.error }}' }).fail('a', { ...failure, message: 'busy' });
     expect(story.variables['e']).toEqual({ ...failure, message: 'busy', status: 503, details: null });
+  });
+});
+
+describe('output as a whole', () => {
+  const whole = { o: '{{ output }}' };
+
+  test('holds the answer of an http task', () => {
+    const story = seen(HTTP, 'true', whole).ok('a', { status_code: 200, headers: { a: '1' } });
+    expect(story.variables['o']).toMatchObject({ status: 'ok', http: { status: 200, headers: { a: '1' } } });
+  });
+
+  test('holds no headers where the answer had none', () => {
+    const story = seen(HTTP, 'true', { ...whole, other: '{{ output.http.other is defined }}' });
+    story.ok('a', { status_code: 204 });
+    expect(story.variables).toMatchObject({ o: { http: { status: 204, headers: {} } }, other: false });
+  });
+
+  test('holds null where there is no value', () => {
+    expect(seen(PYTHON, 'true', whole).ok('a', null).variables['o']).toMatchObject({ status: 'ok', data: null });
+  });
+
+  test('tells of no task where a pipeline failed without a word', () => {
+    const tasks = [
+      { name: 'first', ...PYTHON },
+      { name: 'call', ...HTTP },
+    ];
+    const story = seen(tasks, "output.status == 'error'", whole).close('a', 'command.failed');
+    expect(story.variables['o']).toMatchObject({
+      status: 'error',
+      error: { message: 'the command failed without a reason' },
+      meta: { task: null, attempt: null },
+    });
+  });
+
+  test('has no data where the step was skipped', () => {
+    const story = given([
+      step('a', first('b')),
+      step('b', { ...NEVER, ...first(arc('c', { when: 'true', set: whole })) }),
+      step('c'),
+    ]);
+    expect(story.start().ok('a').variables['o']).toMatchObject({ status: 'skipped', data: null });
   });
 });

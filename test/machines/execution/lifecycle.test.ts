@@ -255,6 +255,20 @@ describe('progress', () => {
     });
   });
 
+  test('counts joins that wait in any part of a long workflow, and no step of other writers', () => {
+    const chain = Array.from({ length: 40 }, (_, n) => step(`s${n}`, first(n === 39 ? 'meet' : `s${n + 1}`)));
+    const story = given([step('start', every('s0', 'side')), ...chain, step('side', first('meet')), step('meet')]);
+    story.start().ok('start').ok('side');
+    const total = () => {
+      const { graph } = story.plan;
+      return progressOf(story.run, graph, touchedBy(story.run, graph), false).detail['total_steps'];
+    };
+    expect(story.run.joins).toEqual(['meet']);
+    expect(total()).toBe(43);
+    story.tell({ type: 'step.enter', status: 'started', nodeName: 'ghost' });
+    expect(total()).toBe(44);
+  });
+
   test('is never a hundred before the end', () => {
     const story = given([step('a', first('a'))]).start();
     for (let round = 0; round < 3; round += 1) story.ok('a');

@@ -110,3 +110,79 @@ test('a back edge is told, and drawn apart', () => {
   expect(text).toContain('s2((end))');
   expect(text).toMatch(/classDef completed .*\n {2}class s0 completed/);
 });
+
+test('a branch of several that reaches a join which waits already counts, each once', () => {
+  const story = given([
+    step('start', every('a', 'b')),
+    step('a', first('meet')),
+    step('b', every('meet', arc('late', '{{ output.data == 1 }}'))),
+    step('late', first('meet')),
+    step('meet'),
+  ]).start();
+  story.ok('start').ok('a').ok('b', 1);
+  expect(overlayOf(story).taken).toMatchObject({ 'a>meet#0': 1, 'b>meet#0': 1, 'b>late#1': 1, 'late>meet#0': 0 });
+});
+
+test('an arc that depends on a condition and leads to a join which waits is not counted on a guess', () => {
+  const story = given([
+    step('start', every('a', 'b', 'c')),
+    step('a', first('meet')),
+    step('b', every(arc('meet', '{{ output.data == 2 }}'))),
+    step('c', first('meet')),
+    step('meet'),
+  ]).start();
+  story.ok('start').ok('a').ok('b', 1);
+  expect(overlayOf(story).taken).toMatchObject({ 'a>meet#0': 1, 'b>meet#0': 0 });
+});
+
+test('a step that nobody has reached is pending', () => {
+  const seen = overlayOf(given([step('a', first('b')), step('b')]).start());
+  expect(seen.state('b')).toMatchObject({ status: 'pending', activations: 0, startedAt: null, error: null });
+});
+
+test('a step that failed by its closing row alone shows what that said', () => {
+  const story = given([step('a', first(arc('b', '{{ error is defined and error }}'))), step('b')]).start();
+  story.close('a', 'command.failed', { error: 'gone' });
+  expect(overlayOf(story).state('a')).toMatchObject({ status: 'failed', error: 'gone' });
+});
+
+test('a step whose set failed shows that error and leads on by its error arc', () => {
+  const story = given([
+    step('a', { set: { 'ctx.x': '{{ 1 / workload.zero }}' }, ...first(arc('b', "{{ event.name == 'call.error' }}")) }),
+    step('b'),
+  ]).start({ zero: 0 });
+  const seen = overlayOf(story.ok('a', 1));
+  expect(seen.state('a').error).toContain("set of step 'a'");
+  expect(seen.taken).toEqual({ 'a>b#0': 1 });
+});
+
+test('rows that say less than ours, or come too late, change nothing that is known', () => {
+  const story = given([step('a', first('b')), step('b')]).start();
+  const before = overlayOf(story);
+  const row = { status: 'failed' as const, nodeName: 'a' };
+  story.note({ ...row, type: 'call.error', error: 'stale', stale: true, commandId: story.command('a').commandId });
+  story.note({ ...row, type: 'call.error', error: 'of no command' });
+  story.note({ ...row, type: 'ctx.updated', nodeName: 'b', meta: { arrived: { b: 'somehow' } } });
+  expect(overlayOf(story).state('a')).toEqual(before.state('a'));
+  expect(overlayOf(story).taken).toEqual(before.taken);
+  story.note({ ...row, type: 'ctx.updated', meta: { failed: { kind: 'transform' } } });
+  expect(overlayOf(story).state('a').error).toBeNull();
+  story.note({ ...row, type: 'loop.done', context: {} });
+  expect(overlayOf(story).state('a').iterations).toBeNull();
+  story.note({ ...row, type: 'loop.done', context: { stats: { total: 2 } } });
+  expect(overlayOf(story).state('a').iterations).toEqual({ total: 2, done: 0, failed: 0 });
+});
+
+test('what is reached beside a step that was denied was not reached from that', () => {
+  const story = given([step('a', every('b', 'c')), step('b', NEVER), step('c')])
+    .start()
+    .ok('a');
+  expect(overlayOf(story).taken).toEqual({ 'a>b#0': 1, 'a>c#1': 1 });
+});
+
+test('steps that are denied again and again within one turn count each round', () => {
+  const steps = [step('a', first('b')), step('b', { ...NEVER, ...first('c') }), step('c', { ...NEVER, ...first('b') })];
+  const story = given(steps, {}, { maxDenials: 4 }).start().ok('a');
+  expect(story.end.type).toBe('playbook.failed');
+  expect(overlayOf(story).taken).toEqual({ 'a>b#0': 1, 'b>c#0': 2, 'c>b#0': 1 });
+});

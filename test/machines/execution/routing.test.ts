@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { failureSentence } from '../../../machines/execution/outcome.ts';
 import { admits, arc, every, first, NEVER, step } from '../../support/playbooks.ts';
 import { given, IDENTITY } from '../../support/story.ts';
 
@@ -103,6 +104,43 @@ describe('the end', () => {
       .fail('a');
     expect(story.end.type).toBe('playbook.completed');
     expect(story.end.context).toMatchObject({ result: null, final_step: null });
+  });
+});
+
+describe('a result', () => {
+  test('that is stored apart is told by its summary and its reference', () => {
+    const story = given([step('a')]).start();
+    const stored = story.store({ rows: Array.from({ length: 60 }, (_, id) => id) }, 'a', 100);
+    if (stored === null) throw new Error('the value fits');
+    const { commandId } = story.command('a').event;
+    const result = { status: 'completed', context: stored.summary, reference: stored.reference };
+    story.note({ type: 'call.done', status: 'completed', nodeName: 'a', commandId, attempt: 1, result });
+    expect(story.close('a', 'command.completed').end.context).toMatchObject({
+      result: stored.summary,
+      result_ref: stored.reference.ref,
+    });
+  });
+});
+
+describe('a run of what another run began', () => {
+  const steps = [step('a', first('b')), step('b', first('c')), step('c')];
+
+  test('takes over the values of steps and begins where it is told to', () => {
+    const story = given(steps);
+    story.copied = [
+      {
+        type: 'step.exit',
+        status: 'completed',
+        nodeName: 'a',
+        nodeType: 'step',
+        result: { status: 'completed', context: { data: 7 } },
+        meta: { copied_from: { execution_id: 1, event_id: 5 } },
+      },
+    ];
+    story.start({}, { from_step: 'b' });
+    expect(story.entered).toEqual(['b']);
+    expect(story.run.steps['a']).toMatchObject({ status: 'completed', activation: 1, entered: 0 });
+    expect(story.ok('b').ok('c').end.type).toBe('playbook.completed');
   });
 });
 
@@ -361,6 +399,19 @@ describe('a failed step', () => {
     expect(story.variables).toEqual({ late: true });
   });
 
+  test('says nothing anew when other work ends while some is still claimed', () => {
+    const story = given([step('start', every('a', 'b', 'c')), step('a'), step('b'), step('c')])
+      .start()
+      .ok('start');
+    story.claim('a', 'b', 'c').fail('a').ok('b');
+    expect(story.told).toEqual([]);
+    expect(story.ok('c').end.type).toBe('playbook.failed');
+  });
+
+  test('of which no failure is told still ends with a sentence', () => {
+    expect(failureSentence([])).toBe('The execution failed');
+  });
+
   test('that follows a failure is told at the end, in order', () => {
     const story = given([step('a', every('b', 'c')), step('b'), step('c')])
       .start()
@@ -393,7 +444,7 @@ describe('a failed step', () => {
     const story = given([step('a')])
       .start()
       .close('a', 'command.failed');
-    expect(story.end.context['error']).toBe('Failed steps: a: the step failed');
+    expect(story.end.context['error']).toBe('Failed steps: a: the command failed without a reason');
   });
 });
 

@@ -1,13 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LogEvent } from '../../../machines/events.ts';
+import { newRun } from '../../../machines/execution/run.ts';
 import { runOf } from '../../../machines/execution/take-turn.ts';
 import { KEYFRAME_EVERY, Tape } from '../../../machines/execution/tape.ts';
 import { runFromVisible, visibleRun } from '../../../machines/execution/visible-run.ts';
 import type { JsonMap } from '../../../machines/json.ts';
 import { applyPatch, mergePatch } from '../../../machines/merge-patch.ts';
 import { foldOrder, replayExecution } from '../../../machines/replay.ts';
+import { every, step } from '../../support/playbooks.ts';
 import { randomStory } from '../../support/random-story.ts';
+import { given } from '../../support/story.ts';
 
 const choices = fc.array(fc.nat(5000), { minLength: 1, maxLength: 40 });
 
@@ -140,4 +143,41 @@ test('a merge patch turns the one map into the other', () => {
       expect(mergePatch(to, to)).toBeNull();
     }),
   );
+});
+
+/** What a viewer has put together after each frame of a log. */
+function played(log: readonly LogEvent[]): readonly { readonly shown: JsonMap; readonly changed: boolean }[] {
+  const tape = new Tape();
+  let shown: JsonMap = {};
+  return log.map((event, index) => {
+    const frame = tape.play(event);
+    expect(tape.n).toBe(index + 1);
+    shown = applyPatch(frame.isKeyframe ? {} : shown, frame.patch);
+    return { shown, changed: frame.changed };
+  });
+}
+
+test('a failure shows in its frame with all that it closes', () => {
+  const story = given([step('start', every('a', 'b', 'c')), step('a'), step('b'), step('c')])
+    .start()
+    .ok('start');
+  story.park('b', 77).claim('c').fail('a');
+  const { shown } = played(story.log).at(-1) ?? {};
+  expect(shown).toEqual(JSON.parse(JSON.stringify(visibleRun(story.run))));
+  expect(shown).toMatchObject({ failing: true, failures: [{ step: 'a' }], steps: { b: { status: 'skipped' } } });
+});
+
+test('what is written after the end is not shown', () => {
+  const story = given([step('a')])
+    .start()
+    .ok('a');
+  story.note({ type: 'ctx.updated', status: 'completed', nodeName: 'a', context: { values: { x: 1 } } });
+  const frames = played(story.log);
+  expect(frames.at(-1)?.changed).toBe(false);
+  expect(frames.at(-1)?.shown).toEqual(frames.at(-2)?.shown);
+});
+
+test('a run that is made by hand may leave out whatever it likes', () => {
+  expect(runFromVisible({})).toEqual(newRun());
+  expect(runFromVisible({ steps: [], open: 'none', written: { a: 'b' } })).toEqual(newRun());
 });
