@@ -96,7 +96,7 @@ export class Commands implements CommandService {
           if (row === undefined) return { decision: known.completedAt === null ? 'behind' : 'ended' } as const;
           // The holder changed between the look-up and now: ask again about the new one.
           if (row.workerId !== known.workerId) return { decision: 'again' } as const;
-          const status = worker?.status ?? 'ready';
+          const status = takesCommands(worker) ? 'ready' : 'draining';
           const granting = grantCommand(
             actor,
             heldAsOf(row, known),
@@ -135,7 +135,7 @@ export class Commands implements CommandService {
           ]);
         const message =
           refusal.code === 'worker_draining'
-            ? `Worker ${workerId} is draining`
+            ? `Worker ${workerId} is ${worker?.status}`
             : `Command ${commandId} is claimed by ${known.workerId ?? 'nobody'}`;
         throw new DomainError(refusal.code, message, {
           ...refusalData(known, 'refuse', refusal.reason),
@@ -159,7 +159,9 @@ export class Commands implements CommandService {
   async claimMany(request: ClaimRequest): Promise<{ commands: readonly GrantedCommand[]; stop: readonly StopOrder[] }> {
     this.#refuseWhileDraining();
     const worker = await this.#worker(request.workerId);
-    if (worker.status === 'draining') throw new DomainError('worker_draining', `Worker ${worker.name} is draining`);
+    if (!takesCommands(worker)) {
+      throw new DomainError('worker_draining', `Worker ${worker.name} is ${worker.status}`);
+    }
     return { commands: await this.#claimFor(worker, request, []), stop: [] };
   }
 
@@ -215,11 +217,12 @@ export class Commands implements CommandService {
 
   async #answer(worker: WorkerRow, request: ExchangeRequest): Promise<ExchangeReceipt> {
     const { workers, board } = this.#parts;
-    if (request.status !== worker.status && request.status === 'draining') {
-      await workers.heartbeat(worker.name, { registration: null, status: 'draining', commands: [] });
+    const { status } = request;
+    if (status !== worker.status) {
+      await workers.heartbeat(worker.name, { registration: null, status, commands: [] });
     }
     const { claim } = request;
-    const wants = claim !== null && request.status === 'ready' && !this.#isDraining ? claim : null;
+    const wants = claim !== null && status === 'ready' && !this.#isDraining ? claim : null;
     const spokenOf = [...request.holding, ...request.reports].map((each) => each.commandId);
     this.#unnamed.named(worker.name, spokenOf);
     if (wants !== null) await this.#offerForgotten(worker.name);
@@ -569,6 +572,11 @@ export class Commands implements CommandService {
       error: null,
     };
   }
+}
+
+/** Whoever never registered may claim by id; a status of a worker's own words means that it takes nothing (api 4.6). */
+function takesCommands(worker: WorkerRow | null): boolean {
+  return worker === null || worker.status === 'ready' || worker.status === 'offline';
 }
 
 function refusalData(

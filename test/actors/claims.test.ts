@@ -208,6 +208,22 @@ describe('claiming many', () => {
     await expect(world.start('one')).rejects.toMatchObject({ code: 'shutting_down' });
   });
 
+  test.each(['paused', 'draining'])(
+    'gives nothing to a worker that is %s, until it says that it is ready',
+    async (status) => {
+      const world = new World({ one: [step('a')] });
+      const id = (await world.start('one')).executionId;
+      const { commandId } = world.command(id, 'a@1');
+      world.register('alice', { status });
+      const { commands } = world.server;
+      const refusal = { code: 'worker_draining', message: `Worker alice is ${status}` };
+      await expect(world.claim('alice')).rejects.toMatchObject(refusal);
+      await expect(commands.claim(commandId, 'alice', null)).rejects.toMatchObject(refusal);
+      expect((await world.exchangeWith('alice', [], { claimId: 'c' })).commands).toHaveLength(1);
+      expect(world.workers.get('alice')?.status).toBe('ready');
+    },
+  );
+
   test('gives nothing while the server drains, and goes on when it is told to', async () => {
     const world = new World({ one: [step('a')] });
     const id = (await world.start('one')).executionId;
