@@ -42,6 +42,10 @@ const COMMANDS: Readonly<
   cancel: { summary: 'cancel an execution', load: () => import('./commands/cancel.ts') },
   cleanup: { summary: 'cancel executions that run for too long', load: () => import('./commands/cleanup.ts') },
   doctor: { summary: 'look for what is stuck, and nudge it', load: () => import('./commands/doctor.ts') },
+  schedule: {
+    summary: 'what starts by itself: list, create, pause, resume, trigger, delete',
+    load: () => import('./commands/schedule.ts'),
+  },
   token: { summary: 'service tokens: create, list, revoke', load: () => import('./commands/token.ts') },
   keys: { summary: 'encryption keys: list, rotate, retire', load: () => import('./commands/keys.ts') },
 };

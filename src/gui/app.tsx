@@ -27,6 +27,7 @@ const PAGES: Readonly<Record<string, PageLoader>> = {
   credentials: () => import('./pages/credentials.tsx').then((each) => each.Credentials),
   keychain: () => import('./pages/keychain.tsx').then((each) => each.Keychain),
   batches: () => import('./pages/batches.tsx').then((each) => each.Batches),
+  schedules: () => import('./pages/schedules.tsx').then((each) => each.Schedules),
   recovery: () => import('./pages/recovery.tsx').then((each) => each.Recovery),
 };
 
@@ -36,6 +37,7 @@ const NAVIGATION: readonly (readonly { readonly id: string; readonly name: strin
     { id: 'executions', name: 'Executions', icon: 'runs' },
     { id: 'playbooks', name: 'Playbooks', icon: 'book' },
     { id: 'editor', name: 'Editor', icon: 'edit' },
+    { id: 'schedules', name: 'Schedules', icon: 'clock' },
   ],
   [
     { id: 'machines', name: 'Machines', icon: 'chart' },
@@ -61,6 +63,7 @@ const JUMPS: Readonly<Record<string, string>> = {
   c: 'credentials',
   k: 'keychain',
   r: 'recovery',
+  s: 'schedules',
 };
 
 const loaded = new Map<string, ComponentType>();

@@ -179,6 +179,24 @@ export interface Credential {
   readonly data?: JsonMap | null;
 }
 
+export interface Schedule {
+  readonly schedule_id: number;
+  readonly name: string;
+  readonly path: string;
+  readonly cron: string | null;
+  readonly interval_seconds: number | null;
+  readonly at: string | null;
+  readonly timezone: string;
+  readonly workload: JsonMap;
+  readonly enabled: boolean;
+  readonly overlap: string;
+  readonly catch_up: string;
+  readonly next_run_at: string | null;
+  readonly last_run_at: string | null;
+  readonly last_execution_id: number | null;
+  readonly last_status: string | null;
+}
+
 export interface KeychainItem {
   readonly keychain_name: string;
   readonly cache_key: string;

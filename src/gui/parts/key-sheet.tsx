@@ -4,8 +4,8 @@ import { Dialog } from './dialog.tsx';
 const KEYS: readonly (readonly [string, string])[] = [
   ['Ctrl K', 'Go to a page, a playbook or an execution by its number'],
   [
-    'g then o e p d m w b c k r',
-    'Overview, executions, playbooks, editor, machines, workers, batches, credentials, keychain, recovery',
+    'g then o e p d s m w b c k r',
+    'Overview, executions, playbooks, editor, schedules, machines, workers, batches, credentials, keychain, recovery',
   ],
   ['↑ ↓', 'Through events and lists; in a graph, along its arcs'],
   ['Enter', 'Open what is chosen'],

@@ -61,12 +61,22 @@ export async function setTheScene(server: Server): Promise<Scenes> {
     description: 'Token of the billing service',
     tags: ['billing', 'production'],
   });
+  const planned = await server.call('GET', '/api/schedules');
+  if (planned['count'] === 0) await planSomething(server);
   const completed = await server.run('examples/hello', { who: 'Ada' });
   const looped = await server.run('examples/loop', { items: 12 });
   const nested = await server.run('examples/nested');
   const failed = await server.run('examples/retry', { fails: 5 });
   const running = await server.run('demo/nightly-report', { region: 'us' }, 0);
   return { failed, completed, looped, nested, running };
+}
+
+async function planSomething(server: Server): Promise<void> {
+  const plan = (body: object) => server.call('POST', '/api/schedules', body);
+  const nightly = { cron: '0 3 * * *', timezone: 'Europe/Berlin', overlap: 'skip' };
+  await plan({ name: 'Nightly report', path: 'demo/nightly-report', ...nightly });
+  const greeting = await plan({ name: 'Greeting', path: 'examples/hello', interval_seconds: 86_400, enabled: false });
+  await server.call('POST', `/api/schedules/${greeting['schedule_id']}/trigger`, {});
 }
 
 /** Name and address of every page, and of the ways of looking at an execution. */
@@ -95,6 +105,7 @@ export function pagesOf(scenes: Scenes): readonly (readonly [name: string, path:
     ['playbook-runs', '/ui/playbooks/examples/hello?view=runs'],
     ['playbook-keychain', '/ui/playbooks/examples/hello?view=keychain'],
     ['editor', '/ui/editor'],
+    ['schedules', '/ui/schedules'],
     ['machines', '/ui/machines'],
     ['workers', '/ui/commands'],
     ['batches', '/ui/batches'],
