@@ -29,10 +29,14 @@ const SPEAK_OF_NAMES = new Set([
   '57',
 ]);
 
+const PARAMETER_COUNT = /^bind message supplies \d+ parameters, but prepared statement "" requires \d+$/;
+
 export function describeFailure(error: pg.DatabaseError): SqlFailure {
   const sqlstate = error.code ?? 'XX000';
   const kind = sqlstate.slice(0, 2);
   if (SPEAK_OF_NAMES.has(kind)) return { message: withoutLiterals(error.message), sqlstate };
+  // The numbers of parameters given and wanted.
+  if (sqlstate === '08P01' && PARAMETER_COUNT.test(error.message)) return { message: error.message, sqlstate };
   if (kind === '22') return { message: withoutQuotes(error.message), sqlstate };
   return { message: 'The statement failed', sqlstate };
 }

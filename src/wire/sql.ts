@@ -39,9 +39,14 @@ export const sqlBody = v.pipe(
     database: v.optional(refused),
   }),
   v.check((body) => (body.query == null) !== (body.query_base64 == null), 'needs either query or query_base64'),
+  // Who gives none at all has been told so.
+  v.check((body) => (body.query ?? body.query_base64) == null || /[^\s;]/.test(queryOf(body)), 'holds no statement'),
 );
 
-export function queryOf(body: v.InferOutput<typeof sqlBody>): string {
+export function queryOf(body: {
+  readonly query?: string | null | undefined;
+  readonly query_base64?: string | null | undefined;
+}): string {
   return body.query ?? decodeBase64(body.query_base64 ?? '') ?? '';
 }
 

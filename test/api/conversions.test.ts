@@ -294,6 +294,8 @@ test('a statement may come in base64, and targets may not come at all', async ()
   ]);
   for (const bad of [
     {},
+    { query: ' ;\n' },
+    { query_base64: 'OyA=' },
     { query: 'a', query_base64: 'YQ==' },
     { query: 'a', connection_string: 'postgres://' },
     { query: 'a', database: 'x' },

@@ -270,6 +270,12 @@ describe('a statement through a credential', () => {
     expect(outcome).toMatchObject({ message: 'relation "no_such_table_here" does not exist' });
   });
 
+  test.each([[[]], [['canary-value', 2]]])('helps with the number of parameters (%j)', async (parameters) => {
+    const outcome = await guarded.run(credential, statement('select $1::text', { parameters }));
+    const message = `bind message supplies ${parameters.length} parameters, but prepared statement "" requires 1`;
+    expect(outcome).toMatchObject({ ok: false, sqlstate: '08P01', message });
+  });
+
   test('cannot copy to or from its client', async () => {
     expect(await guarded.run(credential, statement('copy (select 1) to stdout'))).toMatchObject({
       ok: false,
