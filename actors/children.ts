@@ -2,15 +2,15 @@
  * Parents that wait for a child (language 11.7, 14.4). The link is the parked command's row, so it survives a restart: the end
  * of a child is delivered right after its commit, when the parent parks too late, and again by recovery.
  */
-import type { EventDraft } from '../machines/events.ts';
-import { childData, childFailure, childTimeout } from '../machines/execution/child-data.ts';
+import type { EventDraft, Failure } from '../machines/events.ts';
+import { childData, childFailure, childTimeout, stepTimeout } from '../machines/execution/child-data.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { endsStep, metaOf } from './grant.ts';
 import type { CommandRow, ExecutionRow, Log, Store } from './ports.ts';
-import { parkTimeoutSeconds } from './report.ts';
+import { parkTimeoutSeconds, stepTimeoutSeconds } from './report.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface ChildrenParts {
@@ -118,7 +118,7 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
     child.status === 'running'
       ? null
       : { executionId: child.executionId, path: child.path, status: child.status, returned, error: child.error };
-  const failure = ended === null ? childTimeout(child, parkTimeoutSeconds(actor, row)) : childFailure(ended);
+  const failure = ended === null ? waitIsOver(actor, row, child) : childFailure(ended);
   const node = {
     nodeName: row.stepName,
     nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
@@ -153,6 +153,12 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
   }
   actor.take(event);
   actor.change(actor.closed(row, failure === null ? 'COMPLETED' : 'FAILED', event, failure?.message ?? null));
+}
+
+/** The child took longer than the task waits, or than the step may take; it goes on either way. */
+function waitIsOver(actor: ExecutionActor, row: CommandRow, child: ExecutionRow): Failure {
+  const [task, step] = [parkTimeoutSeconds(actor, row), stepTimeoutSeconds(actor, row)];
+  return task <= step ? childTimeout(child, task) : stepTimeout(row.stepName, step, row.toolKind);
 }
 
 function resultOf(actor: ExecutionActor, row: CommandRow, data: JsonMap): NonNullable<EventDraft['result']> {

@@ -3,6 +3,7 @@
  * turn (language 13.3); anything else is compared with what the log already holds: a repeat is dropped, an outrun claim
  * is kept as stale, work for something that has ended is kept as late (language 14.3, api 4.2).
  */
+import { instantOf } from '../machines/command/instant.ts';
 import { NO_CHILD, retryWaitOf } from '../machines/command/retry-wait.ts';
 import type { EventDraft, EventResult, LogEvent } from '../machines/events.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
@@ -172,14 +173,13 @@ function acceptParked(
 function closeRow(actor: ExecutionActor, row: CommandRow, outcome: ReportedOutcome, event: LogEvent): void {
   // A turn that ended the execution has closed all rows; this one is set to what really became of it.
   if (outcome.outcome === 'parked') {
-    const timeout = parkTimeoutSeconds(actor, row);
     actor.change({
       ...row,
       status: 'RUNNING',
       startedAt: row.startedAt ?? event.at,
       // The chart waits for `0` where no child was named.
       parkedOn: outcome.childExecutionId ?? 0,
-      nextWakeAt: actor.later(timeout),
+      nextWakeAt: actor.later(parkedSeconds(actor, row)),
       latestEventId: event.eventId,
     });
     return;
@@ -204,6 +204,17 @@ export function parkTimeoutSeconds(actor: ExecutionActor, row: CommandRow): numb
   const timeout = actor.plan.steps.get(row.stepName)?.step.tasks[0]?.timeout;
   const seconds = typeof timeout === 'string' ? Number(timeout) : timeout;
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : 3600;
+}
+
+/** Seconds a command may take in all, waits included (language 4.4). */
+export function stepTimeoutSeconds(actor: ExecutionActor, row: CommandRow): number {
+  return actor.plan.steps.get(row.stepName)?.step.timeoutSeconds ?? actor.engine.stepTimeoutSeconds;
+}
+
+/** What is left for the wait of a command that is being parked: for its child, or for all of the step. */
+function parkedSeconds(actor: ExecutionActor, row: CommandRow): number {
+  const spentMs = row.claimedAt === null ? 0 : Math.max(0, instantOf(actor.at) - instantOf(row.claimedAt));
+  return Math.min(parkTimeoutSeconds(actor, row), Math.max(0, stepTimeoutSeconds(actor, row) - spentMs / 1000));
 }
 
 /** The rows of one report, in order: started, call, exit of a single command's step, closing. */

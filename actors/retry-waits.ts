@@ -4,12 +4,15 @@
  */
 import { instantOf } from '../machines/command/instant.ts';
 import { type RetryWait, retryWaitOf } from '../machines/command/retry-wait.ts';
+import { stepTimeout } from '../machines/execution/child-data.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
+import type { JsonMap } from '../machines/json.ts';
 import { hintOf } from './command-hint.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { endsStep, metaOf } from './grant.ts';
 import type { CommandHint, CommandRow, ParkedCommand, Store } from './ports.ts';
+import { stepTimeoutSeconds } from './report.ts';
 import type { Supervisor } from './supervisor.ts';
 
 export interface RetryWaitsParts {
@@ -53,9 +56,9 @@ export class RetryWaits {
 
 /** The time of the step ended while it waited: what a worker would report (language 4.4), written by the server. */
 function failOverdue(actor: ExecutionActor, row: CommandRow, wait: RetryWait): void {
-  const seconds = actor.plan.steps.get(row.stepName)?.step.timeoutSeconds ?? actor.engine.stepTimeoutSeconds;
-  const message = `step '${row.stepName}' did not end within ${seconds} s`;
-  const error = { kind: 'timeout', code: 'STEP_TIMEOUT', message, retryable: false, source: row.toolKind };
+  const failure = stepTimeout(row.stepName, stepTimeoutSeconds(actor, row), row.toolKind);
+  const { message } = failure;
+  const error = { ...failure } as JsonMap;
   const common = {
     nodeName: row.stepName,
     nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,

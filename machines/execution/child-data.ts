@@ -50,6 +50,17 @@ export function childTimeout(child: Pick<EndedChild, 'executionId' | 'path'>, ti
   };
 }
 
+/** A command took longer than its step may take (language 4.4); no policy rule is asked. */
+export function stepTimeout(step: string, timeoutSeconds: number, source: string): Failure {
+  return {
+    kind: 'timeout',
+    code: 'STEP_TIMEOUT',
+    message: `step '${step}' did not end within ${timeoutSeconds} s`,
+    retryable: false,
+    source,
+  };
+}
+
 /** What a task that does not wait answers as soon as the child is started. */
 export function startedChildData(child: Pick<EndedChild, 'executionId' | 'path'>): JsonMap {
   return { status: 'started', execution_id: String(child.executionId), path: child.path, async: true };

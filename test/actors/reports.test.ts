@@ -360,6 +360,29 @@ describe('a parked command', () => {
     expect(world.row(child).status).toBe('running');
   });
 
+  test('fails with the time of its step where that is over first', async () => {
+    const hurried = new World({
+      parent: [step('w', { ...WAIT, spec: { timeout: 20 }, ...first(arc('after', 'error')) }), step('after')],
+      child: [step('c')],
+    });
+    const { executionId } = await hurried.start('parent');
+    const waiting = await claimed(hurried, 'alice');
+    hurried.clock.advance(5_000);
+    const started = await hurried.start('child', { parentExecutionId: executionId });
+    await hurried.report(waiting, { outcome: 'parked', childExecutionId: started.executionId });
+    hurried.clock.advance(14_000);
+    await hurried.sweep();
+    expect(hurried.command(executionId, 'w@1').status).toBe('RUNNING');
+    hurried.clock.advance(2_000);
+    await hurried.sweep();
+    const call = hurried.store.log(executionId).find((event) => event.type === 'call.error');
+    expect(call?.result?.context).toMatchObject({
+      error: { kind: 'timeout', code: 'STEP_TIMEOUT', message: "step 'w' did not end within 20 s", retryable: false },
+    });
+    expect(hurried.types(executionId).at(-1)).toBe('command.issued after');
+    expect(hurried.row(started.executionId).status).toBe('running');
+  });
+
   test('cannot be claimed, and may be reported again', async () => {
     const child = await startChild();
     await park(child);
