@@ -116,7 +116,7 @@ export function ScheduleDialog({ schedule, onClose, onSaved }: ScheduleDialogPro
             <Choice id={`${id}-overlap`} name="overlap" options={OVERLAPS} value={schedule?.overlap ?? 'allow'} />
           </div>
           <div class="field">
-            <label for={`${id}-late`}>What was missed meanwhile</label>
+            <label for={`${id}-late`}>Of what was missed, start</label>
             <Choice id={`${id}-late`} name="catch_up" options={CATCH_UPS} value={schedule?.catch_up ?? 'none'} />
           </div>
         </div>
