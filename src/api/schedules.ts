@@ -19,6 +19,8 @@ const tag = 'Schedules';
 const params = v.object({ schedule_id: id });
 const START_CODES = ['not_found', 'kind_not_executable', 'resource_kind_required', 'playbook_invalid'] as const;
 const PREVIEW_MAX = 100;
+/** The inputs of a start (api 1.9), and what stands around them. */
+const BODY_LIMIT = 1_048_576 + 65_536;
 
 export function scheduleRoutes({ services }: ApiContext): Route[] {
   const { executionAccess, schedules } = services;
@@ -39,6 +41,7 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       tag,
       summary: 'Start a playbook again and again, or at one moment',
       body: scheduleBody,
+      bodyLimit: BODY_LIMIT,
       answer: schedule,
       codes: START_CODES,
       example: {
@@ -82,6 +85,7 @@ export function scheduleRoutes({ services }: ApiContext): Route[] {
       summary: 'Change a schedule; fields that are left out stay, and a rhythm takes the place of any other',
       params,
       body: scheduleChange,
+      bodyLimit: BODY_LIMIT,
       answer: schedule,
       codes: START_CODES,
       example: { request: { enabled: false } },

@@ -69,6 +69,12 @@ test('a playbook is explained by the one that is named', async () => {
   ]);
 });
 
+test('a text as large as a document may be is explained', async () => {
+  const { post, started } = helping({ text: 'It is long.' });
+  expect((await post(EXPLAIN, { content: '\n'.repeat(1_048_576) })).status).toBe(200);
+  expect(started).toHaveLength(1);
+});
+
 test('a text that is not stored can be explained, and nothing is not found', async () => {
   const { post, started } = helping('plain words');
   const { json } = await post(EXPLAIN, { content: 'kind: Playbook' });

@@ -75,6 +75,16 @@ test.each([
   expect(drafts).toEqual([]);
 });
 
+test('a schedule may have the inputs that a start may have', async () => {
+  const { app } = testHost();
+  const post = (bytes: number) =>
+    ask(app, 'POST', '/api/schedules', {
+      payload: { name: 'nightly', path: 'demo/greet', cron: '0 3 * * *', workload: { text: 'x'.repeat(bytes) } },
+    });
+  expect((await post(1_000_000)).status).toBe(200);
+  expect((await post(1_200_000)).status).toBe(413);
+});
+
 test('a change names what it changes', async () => {
   const { app, patches } = setting();
   const put = (payload: object) => ask(app, 'PUT', '/api/schedules/801', { payload });
