@@ -88,18 +88,25 @@ export async function openDoor(config: DoorConfig, options: DoorOptions): Promis
     return server;
   }
 
-  const [address = config.host, ...further] = await addressesOf(config.host);
-  const first = newServer();
-  first.listen(config.port, address);
-  await once(first, 'listening');
-  servers.push(first);
-  // A TCP server's address is an object once it listens.
-  const { port } = first.address() as AddressInfo;
-  for (const other of further) {
+  let { port } = config;
+  let refusal: unknown = null;
+  for (const address of await addressesOf(config.host)) {
     const server = newServer();
-    server.listen(port, other);
-    // One address of the name is enough.
-    if (await once(server, 'listening').then(isDone, isNot)) servers.push(server);
+    server.listen(port, address);
+    try {
+      await once(server, 'listening');
+      servers.push(server);
+      // A TCP server's address is an object once it listens.
+      port = (server.address() as AddressInfo).port;
+    } catch (error) {
+      refusal ??= error;
+      if (config.port !== 0 && isTaken(error)) break;
+    }
+  }
+  // A machine may know an address of `localhost` that it does not have; one that somebody else has is another matter.
+  if (servers.length === 0 || (config.port !== 0 && isTaken(refusal))) {
+    for (const server of servers) server.close();
+    throw refusal;
   }
 
   let closing: Promise<void> | null = null;
@@ -116,14 +123,15 @@ export async function openDoor(config: DoorConfig, options: DoorOptions): Promis
   };
 }
 
-const isDone = () => true;
-const isNot = () => false;
+function isTaken(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+}
 
 /** `localhost` is every loopback address of the machine; anything else is one address. */
 async function addressesOf(host: string): Promise<readonly string[]> {
   if (host !== 'localhost') return [host];
   const found = await lookup(host, { all: true }).catch(() => []);
-  return [...new Set(found.map(({ address }) => address))];
+  return found.length === 0 ? [host] : [...new Set(found.map(({ address }) => address))];
 }
 
 function closeServer(server: Server, withinMs: number): Promise<void> {

@@ -140,6 +140,8 @@ describe('the port of a server that starts', () => {
   test('that somebody else has is an error with its code', async () => {
     const { port } = await opened();
     await expect(opened({ port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    // Also where only one address of a name is taken: half of the callers would reach somebody else.
+    await expect(opened({ host: 'localhost', port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
   test('lets an answer under way be the last one of its connection', async () => {
