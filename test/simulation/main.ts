@@ -10,7 +10,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runLanes, type Word } from './lanes.ts';
 import { patchModules } from './load-patches.ts';
-import { MUTANTS, TINY } from './patches.ts';
+import { MUTANTS, patchesOf, TINY } from './patches.ts';
 
 /** Fewer seeds do not pay for more processes. */
 const MANY = 100;
@@ -88,7 +88,7 @@ process.exitCode = failures.length > 0 || idle.length > 0 ? 1 : 0;
 if (values.lane) process.disconnect?.();
 
 async function alone() {
-  patchModules([...(values.plain ? [] : TINY), ...(mutant === undefined ? [] : [mutant])]);
+  patchModules([...(values.plain ? [] : TINY), ...(mutant === undefined ? [] : patchesOf(mutant))]);
   // The product is imported from here on.
   const { runSeeds } = await import('./seeds.ts');
   return runSeeds({

@@ -11,6 +11,8 @@ export interface Patch {
 
 export interface Mutant extends Patch {
   readonly name: string;
+  /** Planted with it: a second guard of the same promise, without which the first one's loss cannot be seen. */
+  readonly also?: readonly Patch[];
   /** Why nobody can tell, where that is so: something else keeps the promise. */
   readonly equivalent?: string;
 }
@@ -147,6 +149,15 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'actors/grant.ts',
     find: "actor.state.snapshot.status === 'done' ? 'ended' : actor.row.status",
     replace: 'actor.row.status',
+    // An end also closes at once what could be given out.
+    also: [
+      {
+        file: 'actors/execution-actor.ts',
+        find: "if (row !== undefined) this.change(this.#closed(row, 'CANCELLED', event, event.context['reason']));",
+        replace:
+          "if (row !== undefined && this.state.snapshot.status !== 'done') this.change(this.#closed(row, 'CANCELLED', event, event.context['reason']));",
+      },
+    ],
   },
   {
     name: 'used-up attempts overwrite an outcome',
@@ -279,3 +290,8 @@ export const MUTANTS: readonly Mutant[] = [
     equivalent: 'reconciliation finds an accepted batch without a job (api 4.10); it only takes longer',
   },
 ];
+
+/** All of a mutant. */
+export function patchesOf(mutant: Mutant): readonly Patch[] {
+  return [mutant, ...(mutant.also ?? [])];
+}

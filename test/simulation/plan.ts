@@ -90,8 +90,15 @@ const NO_RATES: Rates = {
   ...{ answerLost: 0, sentAgain: 0, hintLost: 0, hintDoubled: 0, hintLate: 0, jobLost: 0, forgets: 0 },
 };
 
-/** Of so many worlds one has several workers that report on one execution all the time, each in its way. */
-const CROWDS = 14;
+/** Worlds for what others hardly ever come by, each one of so many. */
+const RARE = 14;
+/** Several workers report on one execution all the time, each in its way; in half of these worlds it is ended meanwhile. */
+const CROWD = 5;
+/** Those who tell one thing after the other are killed between two, and a command has one try. */
+const IMPATIENT = 12;
+
+const CROWDING: readonly WorkerWay[] = ['exchange', 'batch', 'exchange', 'batch', 'exchange', 'batch'];
+const TELLING: readonly WorkerWay[] = ['events', 'events'];
 
 export function drawPlan(seed: number): Plan {
   const chance = new Chance(Math.imul(seed, 0x9e3779b1) ^ 0x51ed270b);
@@ -104,13 +111,14 @@ export function drawPlan(seed: number): Plan {
     skewMs: isCalm ? 0 : drawSkew(chance),
   }));
   const drawn = drawPlaybooks(chance);
-  const isCrowd = seed % CROWDS === 5;
-  const playbooks = seed % 7 === 3 ? failingWaits() : isCrowd ? crowdedLoop() : drawn;
-  if (isCrowd)
-    for (const way of ['exchange', 'batch', 'exchange', 'batch'] as const)
-      workers.push({ way, capacity: 4, skewMs: 0 });
+  const isCrowd = seed % RARE === CROWD;
+  const isEnded = seed % (2 * RARE) === CROWD;
+  const isImpatient = seed % RARE === IMPATIENT;
+  const playbooks = seed % 7 === 3 ? failingWaits() : isCrowd ? crowdedLoop(isEnded ? 20 : 12) : drawn;
+  const ways = isCrowd ? CROWDING : isImpatient ? TELLING : [];
+  for (const way of ways) workers.push({ way, capacity: isEnded ? 1 : 2, skewMs: 0 });
   const count = 1 + chance.below(chance.isOneIn(5) ? 20 : 6);
-  const executions = isCrowd ? Math.min(2, count) : count;
+  const executions = isEnded ? 4 : isCrowd ? Math.min(2, count) : count;
   const pace = {
     leaseSeconds: chance.pick([2, 5, 10]),
     reaperSeconds: chance.pick([1, 3, 10]),
@@ -137,7 +145,7 @@ export function drawPlan(seed: number): Plan {
     policy: { leaseSeconds: chance.pick([2, 6]), heartbeatStaleSeconds: 4, hardTimeoutSeconds: chance.pick([16, 24]) },
     pendingRetrySeconds: chance.pick([2, 6]),
     cancelCheckSeconds: 5,
-    commandMaxAttempts: isCalm ? 5 : chance.pick([60, 60, 60, 3]),
+    commandMaxAttempts: isCalm ? 5 : isImpatient ? 1 : chance.pick([60, 60, 60, 3]),
     flushMaxTurns: chance.pick([1, 2, 256]),
     mailboxMax: chance.pick([2, 64, 64]),
     // So few that every turn loads its execution is for quick databases.
@@ -153,6 +161,8 @@ export function drawPlan(seed: number): Plan {
       isCalm,
       pace,
       playbooks,
+      isEnded,
+      kills: isImpatient ? 6 : 0,
     }),
     onlyCore: !isCalm && chance.isOneIn(3),
   };
@@ -189,6 +199,9 @@ interface Sizes {
   readonly isCalm: boolean;
   readonly pace: Plan['pace'];
   readonly playbooks: Plan['playbooks'];
+  /** Besides what is drawn. */
+  readonly isEnded: boolean;
+  readonly kills: number;
 }
 
 function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
@@ -205,6 +218,7 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
       key: `key-${count}`,
       repeats: chance.isOneIn(4) ? 2 : 1,
     });
+    if (sizes.isEnded) add('w', early + 400 + chance.below(2_000), { kind: 'cancel', nth: count, cascade: true });
   }
   const some = (most: number, deed: () => [prefix: string, Deed]) => {
     for (let count = chance.below(most + 1); count > 0; count -= 1) add(...spread(deed(), sometime()));
@@ -247,6 +261,8 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
   if (workers === 0) return list;
   const worker = () => chance.below(workers);
   if (chance.isOneIn(2)) some(3, () => ['f', { kind: 'killWorker', who: worker(), downMs: downMs() }]);
+  for (let at = 0; at < sizes.kills; at += 1)
+    add('f', sometime(), { kind: 'killWorker', who: workers - 1 - (at % TELLING.length), downMs: downMs() });
   if (chance.isOneIn(5)) some(1, () => ['f', { kind: 'drainWorker', who: worker(), downMs: downMs() }]);
   if (chance.isOneIn(2))
     some(3, () => ['f', { kind: 'pauseWorker', who: worker(), ms: chance.pick([500, 5_000, 12_000]) }]);

@@ -49,11 +49,11 @@ export function failingWaits(): Readonly<Record<string, readonly JsonMap[]>> {
 }
 
 /** Many commands of one execution at the same time: what is reported while a write is under way goes out with the next. */
-export function crowdedLoop(): Readonly<Record<string, readonly JsonMap[]>> {
+export function crowdedLoop(atOnce: number): Readonly<Record<string, readonly JsonMap[]>> {
   return {
     'flow/0': [
       step('start', {
-        loop: { in: 20, iterator: 'item', spec: { mode: 'parallel', max_in_flight: 12 } },
+        loop: { in: 20, iterator: 'item', spec: { mode: 'parallel', max_in_flight: atOnce } },
         spec: { policy: { failure: { mode: 'best_effort' } } },
         next: { spec: {}, arcs: [{ step: 'last' }] },
       }),

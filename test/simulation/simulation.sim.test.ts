@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { MUTANTS, TINY } from './patches.ts';
+import { MUTANTS, patchesOf, TINY } from './patches.ts';
 import { drawPlan } from './plan.ts';
 import { runSeeds } from './seeds.ts';
 import { NO_CUT } from './shrink.ts';
@@ -29,7 +29,7 @@ async function failuresOf(first: number, count: number): Promise<string> {
 }
 
 describe('the simulator', () => {
-  test.each([...TINY, ...MUTANTS].map((patch) => [patch.file, patch.find, patch] as const))(
+  test.each([...TINY, ...MUTANTS.flatMap(patchesOf)].map((patch) => [patch.file, patch.find, patch] as const))(
     'changes one place of %s: %s',
     (file, find, { replace }) => {
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
