@@ -160,6 +160,16 @@ describe('callboard simulate', () => {
     expect(loop.err).toContain("Outcome 0 was never used: there is no step 'strat'.\n");
   });
 
+  test('says where it was stopped, and which numbers it takes', async () => {
+    const loop = join(ROOT, 'examples/loop.yaml');
+    const stopped = await callboard('simulate', loop, '--outcomes', outcomes('limits: { max_events: 20 }'));
+    expect(stopped.code).toBe(4);
+    expect(stopped.err).toMatch(/^stopped after 0ms of virtual time, \d+ events: .*limits\.max_events$/m);
+    await expect(callboard('simulate', loop, '--cancel-at=-4')).rejects.toThrow('must be a whole number of at least 0');
+    await expect(callboard('simulate', loop, '--seed', 'x')).rejects.toThrow('--seed must be a whole number');
+    expect((await callboard('explore', loop, '--paths', '1')).err).toContain('1 path (there are more; ');
+  });
+
   test('says nothing of a default that was given, and that the one that fails was met', async () => {
     const hello = join(ROOT, 'examples/hello.yaml');
     const given = await callboard(
