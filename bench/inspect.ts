@@ -58,7 +58,12 @@ try {
   await stack.stop();
 }
 
-async function measure(name: string, path: (n: number) => string, floor: number | null = null): Promise<number> {
+interface Times {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+async function measure(name: string, path: (n: number) => string, floor: Times | null = null): Promise<Times> {
   const times: number[] = [];
   for (let n = 0; n < LOOKS; n += 1) {
     const start = performance.now();
@@ -67,9 +72,11 @@ async function measure(name: string, path: (n: number) => string, floor: number 
   }
   times.sort((a, b) => a - b);
   const p50 = quantile(times, 0.5);
-  const ratio = floor === null ? '' : `   ${(p50 / floor).toFixed(1)} × one row`;
-  console.log(`${name.padEnd(60)} p50 ${p50.toFixed(1)} ms, p99 ${quantile(times, 0.99).toFixed(1)} ms${ratio}`);
-  return p50;
+  const p99 = quantile(times, 0.99);
+  const ratio =
+    floor === null ? '' : `   ${(p50 / floor.p50).toFixed(1)} × and ${(p99 / floor.p99).toFixed(1)} × one row`;
+  console.log(`${name.padEnd(60)} p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms${ratio}`);
+  return { p50, p99 };
 }
 
 async function get<T>(path: string): Promise<T> {
