@@ -63,9 +63,10 @@ function send(files: GuiFiles, path: string, request: FastifyRequest, reply: Fas
   if (!asset && path.startsWith('assets/')) throw new RequestError('not_found', `No such resource: GET /ui/${path}`);
   const name = asset ? path : 'index.html';
   const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream';
-  reply.type(type).header('vary', 'Accept-Encoding');
-  reply.header('cache-control', name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
+  reply.type(type).header('vary', request.headers.origin === undefined ? 'Accept-Encoding' : 'Origin, Accept-Encoding');
+  // The page is no asset: like every answer it is kept by nobody.
   if (name.endsWith('.html')) reply.header('content-security-policy', POLICY);
+  else reply.header('cache-control', name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
   const accepted = String(request.headers['accept-encoding'] ?? '');
   for (const encoding of ENCODINGS) {
     const bytes = files.get(`${name}.${encoding}`);

@@ -22,7 +22,7 @@ describe('/ui/', () => {
       const answer = await ask(app, 'GET', url);
       expect([answer.status, answer.text]).toEqual([200, '<!doctype html>page']);
       expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
-      expect(answer.headers['cache-control']).toBe('no-cache');
+      expect(answer.headers['cache-control']).toBe('no-store');
       expect(answer.headers['content-security-policy']).toContain("default-src 'self'");
       expect(answer.headers['content-security-policy']).toContain("frame-ancestors 'none'");
       expect(answer.headers['content-security-policy']).not.toContain('unsafe');
@@ -45,6 +45,13 @@ describe('/ui/', () => {
     const answer = await ask(app, 'GET', '/ui/assets/main-1a2b.js', { headers: { 'accept-encoding': accepted } });
     expect([answer.text, answer.headers['content-encoding']]).toEqual([text, encoding]);
     expect(answer.headers['vary']).toBe('Accept-Encoding');
+  });
+
+  test('what is told one page is not kept for another', async () => {
+    const headers = { origin: 'http://localhost:5173' };
+    const answer = await ask(app, 'GET', '/ui/assets/main-1a2b.js', { headers });
+    expect(answer.headers['access-control-allow-origin']).toBe(headers.origin);
+    expect(answer.headers['vary']).toBe('Origin, Accept-Encoding');
   });
 
   test('a file of an older build is not found, so that an old page notices', async () => {
