@@ -96,8 +96,8 @@ function codePointRank(unit: number): number {
 /** `needle in haystack`. */
 export function contains(run: Run, needle: unknown, haystack: unknown): boolean {
   if (haystack instanceof Facade) {
-    const own = haystack.equals(needle);
-    return own ?? contains(run, needle, haystack.plain());
+    // What equals it is in it; so is what its value holds (`'error' in event.name`).
+    return haystack.equals(needle) === true || contains(run, needle, haystack.plain());
   }
   if (haystack === undefined || haystack === null) return false;
   if (Array.isArray(haystack)) {

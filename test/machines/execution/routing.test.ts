@@ -266,6 +266,8 @@ describe('a guard', () => {
   });
 
   test('tells loops apart by their own names', () => {
+    expect(names('error', "'error' in event.name and 'done' not in event.name")).toBe(true);
+    expect(names('ok', "'call.' in event.name and 'step.exit' in event.name and 'error' not in event.name")).toBe(true);
     expect(names('ok', "event.name == 'loop.done'", LOOP)).toBe(true);
     expect(names('ok', "event.name == 'loop.done'")).toBe(false);
     expect(names('error', "event.name == 'loop.failed'", LOOP)).toBe(true);
