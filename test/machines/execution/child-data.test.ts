@@ -5,6 +5,7 @@ import {
   childTimeout,
   type EndedChild,
   startedChildData,
+  stepTimeout,
 } from '../../../machines/execution/child-data.ts';
 
 const child = (change: Partial<EndedChild> = {}): EndedChild => ({
@@ -60,5 +61,15 @@ describe('the data of a waiting playbook task', () => {
       path: 'hr/score',
       async: true,
     });
+  });
+});
+
+it('a step that took too long is not tried again, whatever it waited for', () => {
+  expect(stepTimeout('w', 20, 'playbook')).toEqual({
+    kind: 'timeout',
+    code: 'STEP_TIMEOUT',
+    message: "step 'w' did not end within 20 s",
+    retryable: false,
+    source: 'playbook',
   });
 });
