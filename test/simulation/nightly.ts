@@ -1,7 +1,7 @@
 /**
  * `npm run sim:nightly`: more seeds than a change can wait for, others each day, some of them twice; a fault that never
  * mattered fails it. Then every planted defect has to be found, which also shows that a failure would be seen. Takes
- * minutes to an hour, by the machine; `--seeds` and `--mutant-seeds` bound it, `--seed` repeats a night.
+ * half an hour to two, by the machine; `--seeds` and `--mutant-seeds` bound it, `--seed` repeats a night.
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
