@@ -34,6 +34,7 @@ export interface EngineSettings {
   readonly commandMaxAttempts: number;
   readonly cancelCheckSeconds: number;
   readonly nestingMax: number;
+  readonly flushIntervalMs: number;
   readonly flushMaxTurns: number;
   readonly mailboxMax: number;
   readonly actorsMax: number;
@@ -108,6 +109,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     meter,
     tracer,
     policy: settings.policy,
+    intervalMs: settings.flushIntervalMs,
     maxTurns: settings.flushMaxTurns,
     mailboxMax: settings.mailboxMax,
     holderOf: (name) => workers.holder(name),

@@ -45,6 +45,8 @@ export interface FlusherParts {
   readonly tracer: Tracer;
   readonly policy: ClaimPolicy;
   readonly maxTurns: number;
+  /** From the beginning of one flush to that of the next at least, in milliseconds; 0 for none. */
+  readonly intervalMs: number;
   readonly mailboxMax: number;
   /** The worker that holds a command, as of now; reclaiming needs it. */
   holderOf(workerId: string): Promise<ClaimHolder | null>;
@@ -76,6 +78,8 @@ export class Flusher {
   readonly #claimants = new Set<Claimant>();
   #underWay = 0;
   #isScheduled = false;
+  #begunAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | null = null;
   readonly #idle: (() => void)[] = [];
 
   constructor(parts: FlusherParts) {
@@ -118,17 +122,30 @@ export class Flusher {
   }
 
   #pump(): void {
-    while (this.#underWay < FLUSHES_AT_ONCE) {
+    while (this.#underWay < FLUSHES_AT_ONCE && !this.#isTooEarly()) {
       const batch = this.#jobs.take();
       const claimants = this.#takeClaimants();
       if (batch.length === 0 && claimants.length === 0) break;
       this.#underWay += 1;
+      this.#begunAt = performance.now();
       void this.#flush(batch, claimants).finally(() => {
         this.#underWay -= 1;
         this.#pump();
       });
     }
     if (this.#underWay === 0 && this.#jobs.isEmpty) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** After a pause nothing waits; in a row of flushes what comes within the interval shares the next one. */
+  #isTooEarly(): boolean {
+    if (this.#timer !== null) return true;
+    const rest = this.#begunAt + this.#parts.intervalMs - performance.now();
+    if (rest <= 0 || (this.#jobs.isEmpty && this.#claimants.size === 0)) return false;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#pump();
+    }, rest);
+    return true;
   }
 
   #takeClaimants(): readonly Claimant[] {

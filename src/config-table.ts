@@ -167,6 +167,13 @@ export const SETTINGS = {
     { secret: true },
   ),
 
+  flushIntervalMs: setting(
+    'SVC_FLUSH_INTERVAL_MS',
+    decimal(0, 1000),
+    1,
+    'server',
+    'From the beginning of one transaction of turns to that of the next at least; 0 for none. More shares more, and waits longer.',
+  ),
   flushMaxTurns: setting(
     'SVC_FLUSH_MAX_TURNS',
     whole(1, 4096),

@@ -81,7 +81,7 @@ export function createMemoryKeychain({ clock, hasCatalogEntry, execution }: Memo
               return stored === undefined ? null : seen(stored);
             },
             async put(row) {
-              entries.set(row.cacheKey, { row, accessCount: 0, accessedAt: null, renewalUntil: null });
+              entries.set(row.cacheKey, { row, accessCount: 0, accessedAt: isoOf(clock.now()), renewalUntil: null });
             },
             async remove(cacheKey) {
               entries.delete(cacheKey);

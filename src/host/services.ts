@@ -274,6 +274,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         commandMaxAttempts: config.commandMaxAttempts,
         cancelCheckSeconds: config.cancelCheckSeconds,
         nestingMax: NESTING_MAX,
+        flushIntervalMs: config.flushIntervalMs,
         flushMaxTurns: config.flushMaxTurns,
         mailboxMax: config.mailboxMax,
         actorsMax: ACTORS_MAX,

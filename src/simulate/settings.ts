@@ -26,6 +26,7 @@ export const ENGINE_SETTINGS: EngineSettings = {
   commandMaxAttempts: config.commandMaxAttempts,
   cancelCheckSeconds: config.cancelCheckSeconds,
   nestingMax: 32,
+  flushIntervalMs: config.flushIntervalMs,
   flushMaxTurns: config.flushMaxTurns,
   mailboxMax: config.mailboxMax,
   actorsMax: 4_096,

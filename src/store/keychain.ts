@@ -176,7 +176,7 @@ async function putEntry(tx: Sql, row: KeychainRow): Promise<void> {
        execution_id = excluded.execution_id, parent_execution_id = excluded.parent_execution_id,
        root_execution_id = excluded.root_execution_id, data_encrypted = excluded.data_encrypted,
        schema = excluded.schema, expires_at = excluded.expires_at, created_at = excluded.created_at,
-       accessed_at = null, access_count = 0, auto_renew = excluded.auto_renew, renew_config = excluded.renew_config,
+       accessed_at = excluded.accessed_at, access_count = 0, auto_renew = excluded.auto_renew, renew_config = excluded.renew_config,
        renewal_until = null, renewal_by = null`,
     [
       row.cacheKey,

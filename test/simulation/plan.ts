@@ -146,6 +146,8 @@ export function drawPlan(seed: number): Plan {
     pendingRetrySeconds: chance.pick([2, 6]),
     cancelCheckSeconds: 5,
     commandMaxAttempts: isCalm ? 5 : isImpatient ? 1 : chance.pick([60, 60, 60, 3]),
+    // Not drawn: the other choices of a seed stay what they were.
+    flushIntervalMs: seed % 3 === 0 ? 2 : 0,
     flushMaxTurns: chance.pick([1, 2, 256]),
     mailboxMax: chance.pick([2, 64, 64]),
     // So few that every turn loads its execution is for quick databases.

@@ -162,3 +162,24 @@ function literal(value: unknown): string {
 function emptied(value: unknown): unknown {
   return Array.isArray(value) ? [] : '[]';
 }
+
+describe('a row that an operator writes by hand', () => {
+  test('needs only the columns of the interface: its cause is itself, and its node the playbook', async () => {
+    const {
+      ids: [id = 0],
+    } = await start(1);
+    await queryRows(
+      db.url,
+      `insert into core.event (execution_id, event_id, event_type, node_id, status, context, catalog_id, created_at)
+       values ($1, 2, 'execution.cancelled', 'workflow', 'cancelled', '{"reason": "manual"}', $2, now())`,
+      [id, db.catalogId],
+    );
+    expect(
+      await queryRows(
+        db.url,
+        'select cause_id::int, node_name from core.event where execution_id = $1 and event_id = 2',
+        [id],
+      ),
+    ).toEqual([{ cause_id: 2, node_name: `suite/${id}` }]);
+  });
+});

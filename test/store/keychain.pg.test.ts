@@ -87,7 +87,6 @@ describe('a touch', () => {
     expect(await touch(cacheKey, { audit: [auditRow()] })).toMatchObject({
       isLive: false,
       accessCount: 0,
-      accessedAt: null,
     });
     const after = await queryRows(opened.url, 'select xmin, k.* from core.keychain as k where cache_key = $1', [
       cacheKey,
@@ -147,7 +146,6 @@ test('a store replaces the row whole, under the lock of its key', async () => {
   expect(await store.find(row.cacheKey)).toMatchObject({
     sealed: 'cb1.other',
     accessCount: 0,
-    accessedAt: null,
     renewalUntil: null,
     isLive: true,
   });

@@ -38,6 +38,7 @@ export const SETTINGS: EngineSettings = {
   commandMaxAttempts: 5,
   cancelCheckSeconds: 5,
   nestingMax: 32,
+  flushIntervalMs: 0,
   flushMaxTurns: 256,
   mailboxMax: 64,
   actorsMax: 1_000,
