@@ -8,7 +8,7 @@ import { readCatalogPath } from './catalog-path.ts';
 import type { Diagnostic, Playbook } from './document.ts';
 import { parseDocument } from './parse.ts';
 import { DOCUMENT, Report } from './report.ts';
-import { LineIndex } from './yaml-node.ts';
+import { LineIndex, type YamlNode } from './yaml-node.ts';
 import { readYaml } from './yaml-source.ts';
 
 export interface CatalogDocument {
@@ -73,8 +73,8 @@ export function decodeContent(text: string): string {
 function pathErrors(content: string, wanted: string): readonly Diagnostic[] {
   const reading = readYaml(content);
   const report = new Report(new LineIndex(reading.text));
-  const root = reading.ok && reading.root.kind === 'map' ? reading.root : null;
-  const at = root?.entries.find((entry) => entry.key === 'metadata')?.value.at ?? { start: 0, end: 0 };
+  const { entries } = (reading as { readonly root: Extract<YamlNode, { kind: 'map' }> }).root;
+  const at = entries.find((entry) => entry.key === 'metadata')?.value.at ?? { start: 0, end: 0 };
   const shown = wanted.length > 100 ? `${wanted.slice(0, 100)}…` : wanted;
   report.errorAt('metadata', DOCUMENT, 'metadata', at, `'${shown}' is not a catalog path`);
   return report.errors;

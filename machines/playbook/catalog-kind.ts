@@ -2,25 +2,27 @@
 
 export type StoredKind = 'playbook' | 'agent' | 'mcp' | 'credential' | 'memory' | 'subscription';
 
-const SPELLINGS: Readonly<Record<string, StoredKind>> = {
-  playbook: 'playbook',
-  playbooks: 'playbook',
-  agent: 'agent',
-  agents: 'agent',
-  mcp: 'mcp',
-  modelcontextprotocol: 'mcp',
-  credential: 'credential',
-  credentials: 'credential',
-  secret: 'credential',
-  secrets: 'credential',
-  memory: 'memory',
-  subscription: 'subscription',
-};
+const SPELLINGS: ReadonlyMap<string, StoredKind> = new Map<string, StoredKind>(
+  Object.entries({
+    playbook: 'playbook',
+    playbooks: 'playbook',
+    agent: 'agent',
+    agents: 'agent',
+    mcp: 'mcp',
+    modelcontextprotocol: 'mcp',
+    credential: 'credential',
+    credentials: 'credential',
+    secret: 'credential',
+    secrets: 'credential',
+    memory: 'memory',
+    subscription: 'subscription',
+  } as const),
+);
 
 /** The stored kind a spelling means, in any case; null for an unknown one. */
 export function readStoredKind(spelling: string): StoredKind | null {
   const key = spelling.trim().toLowerCase();
-  return Object.hasOwn(SPELLINGS, key) ? (SPELLINGS[key] ?? null) : null;
+  return SPELLINGS.get(key) ?? null;
 }
 
 /**

@@ -2,6 +2,8 @@
  * The step graph of a playbook: arcs without their guards. A back edge is found by a depth-first walk from the entry
  * step in document order (language 5.5), so that a fan-in barrier knows which arcs it has to wait for.
  */
+
+import { known } from '../known.ts';
 import type { Playbook } from './document.ts';
 
 export interface Graph {
@@ -52,14 +54,14 @@ export function buildGraph(playbook: Playbook): Graph {
       if (seen.has(step) || step === avoided) continue;
       seen.add(step);
       if (found(step)) break;
-      stack.push(...(targets.get(step) ?? []));
+      stack.push(...known(targets.get(step)));
     }
     return seen;
   };
 
   return {
     order,
-    targets: (step) => targets.get(step) ?? [],
+    targets: (step) => known(targets.get(step)),
     isBack: (from, to) => back.has(`${from}\n${to}`),
     up: (step) => up.get(step) ?? NONE,
     after(step) {
@@ -74,29 +76,29 @@ export function buildGraph(playbook: Playbook): Graph {
       let bits = followingBits.get(step);
       if (bits === undefined) {
         bits = new Uint32Array(Math.ceil(order.size / 32));
-        for (const next of this.after(step)) setBit(bits, order.get(next) ?? 0);
+        for (const next of this.after(step)) setBit(bits, known(order.get(next)));
         followingBits.set(step, bits);
       }
       return bits;
     },
     reaches(step, goals, avoided) {
       const key = `${step}\n${avoided}`;
-      let known = paths.get(key);
-      if (known === undefined) {
-        known = false;
+      let found = paths.get(key);
+      if (found === undefined) {
+        found = false;
         walk(step, avoided, (at) => {
-          if (goals.has(at)) known = true;
-          return known === true;
+          if (goals.has(at)) found = true;
+          return found === true;
         });
-        paths.set(key, known);
+        paths.set(key, found);
       }
-      return known;
+      return found;
     },
   };
 }
 
 export function setBit(bits: Uint32Array, index: number): void {
-  bits[index >>> 5] = (bits[index >>> 5] ?? 0) | (1 << (index & 31));
+  bits[index >>> 5] = known(bits[index >>> 5]) | (1 << (index & 31));
 }
 
 /** Iterative, so that a chain of a thousand steps does not use the stack of the process. */

@@ -222,8 +222,6 @@ function typed(type: FieldType): JsonMap {
       return { anyOf: [{ type: 'boolean' }, TEMPLATE] };
     case 'map':
       return { anyOf: [MAP, TEMPLATE] };
-    case 'list':
-      return { anyOf: [{ type: 'array' }, TEMPLATE] };
     case 'string or map':
       return { type: ['string', 'object'] };
     case 'string or list':

@@ -1,6 +1,7 @@
 /** Judging literal values: whether a value fits a field's type, and the numbers and durations of the language. */
 import type { Json } from '../json.ts';
 import { isMap } from '../json.ts';
+import { known } from '../known.ts';
 import { hasTemplate } from './names.ts';
 import type { FieldType } from './tool-fields.ts';
 
@@ -27,7 +28,7 @@ export function literalSeconds(value: Json): number | null {
   if (plain !== null) return plain > 0 ? plain : null;
   const match = typeof value === 'string' ? /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*$/.exec(value) : null;
   if (!match) return null;
-  const seconds = Number(match[1]) * (UNIT_SECONDS[match[2] ?? ''] ?? 0);
+  const seconds = Number(match[1]) * known(UNIT_SECONDS[known(match[2])]);
   return seconds > 0 ? seconds : null;
 }
 
@@ -39,7 +40,6 @@ export const TYPE_PHRASES: Readonly<Record<FieldType, string>> = {
   number: 'a number',
   boolean: 'a boolean',
   map: 'a map',
-  list: 'a list',
   'string or map': 'a string or a map',
   'string or list': 'a string or a list',
   'list or map': 'a list or a map',
@@ -63,8 +63,6 @@ export function fitsType(value: Json, type: FieldType): boolean {
       return typeof value === 'boolean' || (typeof value === 'string' && /^(true|false)$/i.test(value.trim()));
     case 'map':
       return map;
-    case 'list':
-      return list;
     case 'string or map':
       return typeof value === 'string' || map;
     case 'string or list':

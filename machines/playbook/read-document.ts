@@ -1,5 +1,6 @@
 /** Reads the root of an executable document (language 2.1 to 2.4) and what hangs together across its parts. */
 import { isMap, type JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import { isExecutable, storedKindOf } from './catalog-kind.ts';
 import type { Playbook } from './document.ts';
 import { warnRouting } from './lint-graph.ts';
@@ -108,7 +109,7 @@ export function readIdentity(
   if ((place !== null && place.node.json !== null && !isMap(place.node.json)) || path === '') {
     report.error('metadata', DOCUMENT, place ?? root, 'metadata.name is required');
   }
-  return { metadata, path, name: nameOf('name') || (path.split('/').at(-1) ?? path) };
+  return { metadata, path, name: nameOf('name') || known(path.split('/').at(-1)) };
 }
 
 function readWorkload(report: Report, root: MapPlace): JsonMap {
@@ -152,8 +153,7 @@ function readExecutor(report: Report, root: MapPlace, names: readonly string[]):
 
 /** With `no_next_is_error` every step but `end` and the final one has to say where to go (language 2.3). */
 function checkNext(report: Report, root: MapPlace, finalStep: string | null): void {
-  for (const step of stepPlaces(root).values()) {
-    const name = textOf(member(step, 'step')) ?? '';
+  for (const [name, step] of stepPlaces(root)) {
     if (name === 'end' || name === finalStep || given(step, 'next')) continue;
     report.error('entry_step', stepSubject(name), step, "'next' is missing, which no_next_is_error forbids");
   }

@@ -1,5 +1,6 @@
 /** Reads `keychain` entries (language 12.3) into their canonical form: `kind`, `scope` and no aliases. */
 import type { Json, JsonMap } from '../json.ts';
+import { present } from '../known.ts';
 import { shown } from './names.ts';
 import {
   firstMember,
@@ -23,7 +24,10 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   static: ['map'],
   credential: [],
 };
-const ALIASES: Readonly<Record<string, string>> = { secrets: 'secret_manager', credential_ref: 'credential' };
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ['secrets', 'secret_manager'],
+  ['credential_ref', 'credential'],
+]);
 /** Accepted, but this build cannot resolve them: they fail when they are used. */
 const LATER: ReadonlySet<string> = new Set(['google_oauth', 'google_service_account', 'google_id_token']);
 const SCOPES: Readonly<Record<string, string>> = {
@@ -55,7 +59,7 @@ function readEntry(report: Report, place: Place, names: Set<string>): JsonMap | 
     return null;
   }
   const subject = keychainSubject(name);
-  if (names.has(name)) report.error('keychain_entry', subject, member(place, 'name') ?? place, 'duplicate entry name');
+  if (names.has(name)) report.error('keychain_entry', subject, present(member(place, 'name')), 'duplicate entry name');
   names.add(name);
   checkTemplates(report, subject, place, 'worker');
   const kind = readKind(report, subject, place);
@@ -78,7 +82,7 @@ function readKind(report: Report, subject: Subject, place: MapPlace): string {
     report.error('keychain_entry', subject, found ?? place, 'kind is missing');
     return '';
   }
-  const kind = Object.hasOwn(ALIASES, written) ? (ALIASES[written] ?? written) : written;
+  const kind = ALIASES.get(written) ?? written;
   if (LATER.has(kind)) {
     report.warn('keychain_entry', subject, found, `kind '${kind}' is not available in this build and fails on use`);
     return kind;

@@ -1,4 +1,6 @@
 /** Reads `set` maps (language 6.1) and their legacy spellings into assignments in document order. */
+
+import { known } from '../known.ts';
 import type { Assignment } from './document.ts';
 import { isIdentifier, RESERVED_ROOTS, shown } from './names.ts';
 import { isMapPlace, type MapPlace, members, type Place } from './place.ts';
@@ -84,7 +86,7 @@ export function targetOf(key: string, where: SetPlace): Target | null {
   const scoped = parts.length > 1 && (scope === 'ctx' || scope === 'iter' || scope === 'step');
   const path = scoped ? parts.slice(1) : parts;
   if (!path.every((part) => isIdentifier(part) && part !== '__proto__')) return null;
-  if (RESERVED_ROOTS.has(path[0] ?? '')) return null;
+  if (RESERVED_ROOTS.has(known(path[0]))) return null;
   if (!scoped) return { scope: where === 'task' ? 'local' : 'ctx', path };
   if (scope !== 'iter') return { scope: 'ctx', path };
   return where === 'step' || where === 'arc' ? null : { scope: 'iter', path };

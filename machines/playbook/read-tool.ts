@@ -3,6 +3,7 @@
  * options. Fields with templates are not judged by type: what they yield is only known when they are rendered.
  */
 import type { Json, JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import type { Rule, Task } from './document.ts';
 import { containsTemplate, fitsType, literalNumber, TYPE_PHRASES } from './literal.ts';
 import { hasTemplate, shown } from './names.ts';
@@ -158,7 +159,7 @@ function isEmpty(value: Json): boolean {
 }
 
 function checkType(report: Report, subject: Subject, place: Place, name: string, spec: ToolSpec): void {
-  const type = spec.fields[name]?.type ?? 'any';
+  const type = known(spec.fields[name]).type;
   if (fitsType(place.node.json, type) || containsTemplate(place.node.json)) return;
   report.error('tool_field', subject, place, `'${name}' must be ${TYPE_PHRASES[type]}`);
 }
@@ -175,7 +176,7 @@ function checkRequired(
   for (const group of spec.required) {
     if (group.some((name) => isGiven(found, name))) continue;
     // A source that is a template or missing altogether says nothing about its type.
-    const [name = '', inner] = (group[0] ?? '').split('.');
+    const [name = '', inner] = known(group[0]).split('.');
     const outer = found.get(name);
     if (inner !== undefined && !isMapPlace(outer ?? null)) continue;
     report.error(

@@ -1,4 +1,6 @@
 /** Reads `workbook` actions and replaces references to them by the action's tool (language 2.5). */
+
+import { present } from '../known.ts';
 import { shown } from './names.ts';
 import { firstMember, given, isListPlace, isMapPlace, items, type MapPlace, member, textOf } from './place.ts';
 import { readTool } from './read-tool.ts';
@@ -34,7 +36,7 @@ export function readWorkbook(report: Report, root: MapPlace): Workbook {
       continue;
     }
     if (actions.has(name)) {
-      report.error('workbook_ref', workbookSubject(name), member(item, 'name') ?? item, 'duplicate action name');
+      report.error('workbook_ref', workbookSubject(name), present(member(item, 'name')), 'duplicate action name');
     }
     const tool = readAction(report, workbookSubject(name), item, name);
     if (tool) actions.set(name, tool);

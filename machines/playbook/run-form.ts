@@ -4,6 +4,7 @@
  * key or on the lines above it.
  */
 import { isMap, type Json } from '../json.ts';
+import { known } from '../known.ts';
 import { LineIndex, type YamlEntry, type YamlNode } from './yaml-node.ts';
 import { readYaml } from './yaml-source.ts';
 
@@ -128,12 +129,12 @@ class Lines {
     const { line, column } = this.#index.position(keyAt.start);
     const found: string[] = [];
     for (let at = line - 2; at >= 0; at -= 1) {
-      const above = this.#lines[at] ?? '';
+      const above = known(this.#lines[at]);
       const comment = /^(\s*)#(.*)$/.exec(above);
       if (comment === null || comment[1]?.length !== column - 1) break;
-      found.unshift(comment[2]?.trim() ?? '');
+      found.unshift(known(comment[2]).trim());
     }
-    const behind = commentIn((this.#lines[line - 1] ?? '').slice(column - 1));
+    const behind = commentIn(known(this.#lines[line - 1]).slice(column - 1));
     return behind === null ? found : [...found, behind];
   }
 }
@@ -146,8 +147,8 @@ function commentIn(line: string): string | null {
     if (quote !== null) {
       if (char === '\\' && quote === '"') at += 1;
       else if (char === quote) quote = null;
-    } else if ((char === '"' || char === "'") && /[\s:,[{]|^$/.test(line[at - 1] ?? '')) quote = char;
-    else if (char === '#' && /\s/.test(line[at - 1] ?? ' ')) return line.slice(at + 1).trim();
+    } else if ((char === '"' || char === "'") && /[\s:,[{]|^$/.test(line.charAt(at - 1))) quote = char;
+    else if (char === '#' && /\s/.test(line.charAt(at - 1))) return line.slice(at + 1).trim();
   }
   return null;
 }

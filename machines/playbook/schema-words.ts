@@ -189,14 +189,14 @@ export const KIND_WORDS: Words = {
   result_fetch: 'Another word for artifact.',
 };
 
-const CODE: Words = {
+const CODE = {
   code: 'The source. Return a value, or assign it to result.',
   code_b64: 'The source in base64.',
   script: 'Where the source lies, in place of code.',
   libs: 'Modules to import: alias to module.',
   env: 'Environment variables of the process.',
   cwd: 'Working directory.',
-};
+} satisfies Words;
 
 const SQL: Words = {
   command: 'One or more SQL statements. Values belong in params.',
@@ -236,8 +236,8 @@ const FIELDS: Readonly<Record<string, Words>> = {
     command: 'The command.',
     cmds: 'Several commands, run in order.',
     shell: 'The shell; sh without it.',
-    cwd: CODE['cwd'] ?? '',
-    env: CODE['env'] ?? '',
+    cwd: CODE.cwd,
+    env: CODE.env,
   },
   noop: { result: 'The value of the task.', message: 'A text, where there is no result.' },
   playbook: {

@@ -3,6 +3,7 @@
  * at the top, counts instead of lists, and where the whole is. Also the paths of `output.select`.
  */
 import { isMap, type Json, type JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 import { ownMember } from './values.ts';
 
 export interface Selection {
@@ -62,7 +63,7 @@ export function cutToBytes(text: string, bytes: number): string {
   let used = 0;
   let end = 0;
   for (const character of text) {
-    used += utf8Bytes(character.codePointAt(0) ?? 0);
+    used += utf8Bytes(known(character.codePointAt(0)));
     if (used > bytes) break;
     end += character.length;
   }

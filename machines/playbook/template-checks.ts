@@ -1,9 +1,11 @@
 /** Checks every template of a document when it is registered: syntax, roots, conditions. Nothing is rendered here. */
+
+import { present } from '../known.ts';
 import { hasTemplate, shown } from './names.ts';
 import { items, members, type Place } from './place.ts';
 import type { Report, Subject } from './report.ts';
 import { compileCondition, compileTemplate } from './template/compiled.ts';
-import { TemplateSyntaxError } from './template/errors.ts';
+import { syntaxErrorIn } from './template/errors.ts';
 
 /** `server` templates are evaluated by the engine, which never sees keychain values (language 8.2). */
 export type Side = 'server' | 'worker';
@@ -57,8 +59,8 @@ function compiled(
       report.error('template_root', subject, place, "'keychain' is not available here");
     }
   } catch (error) {
-    if (!(error instanceof TemplateSyntaxError)) throw error;
-    report.error('template_syntax', subject, place, `template: ${error.reason} in "${shown(error.excerpt)}"`);
+    const { reason, excerpt } = syntaxErrorIn(error);
+    report.error('template_syntax', subject, place, `template: ${reason} in "${shown(excerpt)}"`);
   }
 }
 
@@ -76,5 +78,5 @@ function isMixed(text: string): boolean {
 }
 
 function atKey(place: Place): Place {
-  return place.keyAt ? { ...place, node: { kind: 'scalar', at: place.keyAt, json: null } } : place;
+  return { ...place, node: { kind: 'scalar', at: present(place.keyAt), json: null } };
 }

@@ -2,6 +2,7 @@
  * What each kind of tool accepts (language 11): fields with their types and aliases, and which are required. The same
  * table says which fields always yield text (language 8.5), so that checking and rendering cannot disagree.
  */
+import { known } from '../known.ts';
 
 /** `number` takes numeric text, `scalar` any text, number or boolean. */
 export type FieldType =
@@ -11,7 +12,6 @@ export type FieldType =
   | 'number'
   | 'boolean'
   | 'map'
-  | 'list'
   | 'string or map'
   | 'string or list'
   | 'list or map';
@@ -186,7 +186,7 @@ const TOOLS: Readonly<Record<string, ToolSpec>> = {
 /** The claim of a cursor loop is rendered like a tool, though no task has this kind (language 9.6). */
 const CURSOR = tool({ claim: text(), options: value('map') });
 
-const KIND_ALIASES: Readonly<Record<string, string>> = { result_fetch: 'artifact' };
+const KIND_ALIASES: ReadonlyMap<string, string> = new Map([['result_fetch', 'artifact']]);
 
 /** Reserved for later (language 11.15): known, not run by this build. */
 const LATER_KINDS: ReadonlySet<string> = new Set([
@@ -200,7 +200,7 @@ const LATER_KINDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Kinds a document may use, with `workbook` and the aliases, in the order messages list them. */
-export const KNOWN_KINDS: readonly string[] = [...Object.keys(TOOLS), 'workbook', ...Object.keys(KIND_ALIASES)];
+export const KNOWN_KINDS: readonly string[] = [...Object.keys(TOOLS), 'workbook', ...KIND_ALIASES.keys()];
 
 export type KindVerdict =
   | { readonly is: 'tool'; readonly kind: string; readonly spec: ToolSpec }
@@ -211,7 +211,7 @@ export type KindVerdict =
 /** What a `kind` in a document stands for; aliases give the canonical kind. */
 export function judgeKind(kind: string): KindVerdict {
   if (kind === 'workbook') return { is: 'workbook' };
-  const canonical = Object.hasOwn(KIND_ALIASES, kind) ? (KIND_ALIASES[kind] ?? kind) : kind;
+  const canonical = KIND_ALIASES.get(kind) ?? kind;
   const spec = toolSpecOf(canonical);
   if (spec) return { is: 'tool', kind: canonical, spec };
   return LATER_KINDS.has(kind) ? { is: 'later' } : { is: 'unknown' };
@@ -219,7 +219,7 @@ export function judgeKind(kind: string): KindVerdict {
 
 /** The row of a canonical kind, or null. */
 export function toolSpecOf(kind: string): ToolSpec | null {
-  return Object.hasOwn(TOOLS, kind) ? (TOOLS[kind] ?? null) : null;
+  return Object.hasOwn(TOOLS, kind) ? known(TOOLS[kind]) : null;
 }
 
 /** The canonical name of a field of a kind, or null for a key the kind does not have. */

@@ -3,6 +3,7 @@
  * without cycles; `json` of a node is built once and shared in the same way.
  */
 import type { Json, JsonMap } from '../json.ts';
+import { known } from '../known.ts';
 
 /** Offsets in UTF-16 units, end exclusive. A block collection spans its first scalar only, which is what a reader marks. */
 export interface Span {
@@ -66,9 +67,9 @@ export class LineIndex {
     let high = this.#starts.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if ((this.#starts[middle] ?? 0) <= offset) low = middle;
+      if (known(this.#starts[middle]) <= offset) low = middle;
       else high = middle - 1;
     }
-    return { line: low + 1, column: offset - (this.#starts[low] ?? 0) + 1 };
+    return { line: low + 1, column: offset - known(this.#starts[low]) + 1 };
   }
 }

@@ -12,6 +12,7 @@ import {
   YAMLException,
 } from 'js-yaml';
 import type { Json } from '../json.ts';
+import { known } from '../known.ts';
 import type { Span, YamlEntry, YamlNode } from './yaml-node.ts';
 import { readPlain, readTagged } from './yaml-scalar.ts';
 
@@ -78,7 +79,8 @@ function utf8Size(text: string): number {
   return size;
 }
 
-function parserProblem(text: string, error: unknown): YamlProblem {
+/** Whatever the parser throws is a problem of the text, at the place it names. */
+export function parserProblem(text: string, error: unknown): YamlProblem {
   if (!(error instanceof YAMLException)) return { message: 'the text cannot be read as YAML', at: START };
   const start = Math.min(error.mark?.position ?? 0, text.length);
   const reason = error.reason.startsWith('nesting exceeded')
@@ -227,10 +229,10 @@ class TreeBuilder {
   }
 
   #close(): void {
-    const frame = this.#stack.pop();
-    if (frame === undefined) return;
+    const frame = known(this.#stack.pop());
     if (frame.kind === 'document') {
-      this.root = frame.items[0] ?? null;
+      const [root = null] = frame.items;
+      this.root = root;
       return;
     }
     const at = { start: frame.start, end: frame.end };
@@ -244,8 +246,7 @@ class TreeBuilder {
   }
 
   #add({ node, size, height }: Measured): void {
-    const parent = this.#stack.at(-1);
-    if (parent === undefined) return;
+    const parent = known(this.#stack.at(-1));
     if (parent.items.length === 0 && parent.entries.length === 0 && parent.key === null) parent.end = node.at.end;
     parent.size += size;
     parent.height = Math.max(parent.height, height);

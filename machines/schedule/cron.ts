@@ -2,6 +2,7 @@
  * Cron expressions (api 2.17): five fields, or six with seconds in front; lists, ranges, steps, and names of months and
  * weekdays. As in the usual cron, a day fits when day of month or day of week fits, where both are restricted.
  */
+import { known } from '../known.ts';
 
 export interface Cron {
   readonly seconds: readonly number[];
@@ -53,7 +54,7 @@ export function readCron(text: string): CronReading {
   const given = words.length === 5 ? ['0', ...words] : words;
   const sets: ReadonlySet<number>[] = [];
   for (const [index, field] of FIELDS.entries()) {
-    const set = readField(field, (given[index] ?? '').toUpperCase());
+    const set = readField(field, known(given[index]).toUpperCase());
     if (typeof set === 'string') return { ok: false, problem: set };
     sets.push(set);
   }
@@ -69,7 +70,7 @@ export function readCron(text: string): CronReading {
     eitherDay: !isFree(given[3]) && !isFree(given[5]),
   };
   const exists =
-    cron.eitherDay || [...months].some((month) => [...days].some((day) => day <= (LONGEST[month - 1] ?? 0)));
+    cron.eitherDay || [...months].some((month) => [...days].some((day) => day <= known(LONGEST[month - 1])));
   return exists ? { ok: true, cron } : { ok: false, problem: 'names days that do not exist' };
 }
 

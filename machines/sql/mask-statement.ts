@@ -2,6 +2,7 @@
  * The beginning of a statement as it may be written down: string and number literals and comments are masked, names
  * and keywords stay. Scans only as far as it prints, in one pass, so a hostile statement costs no more than its length.
  */
+import { known } from '../known.ts';
 
 const MASK = "'***'";
 
@@ -23,7 +24,7 @@ interface Token {
 }
 
 function tokenAt(text: string, at: number): Token {
-  const char = text[at] ?? '';
+  const char = text.charAt(at);
   const next = text[at + 1] ?? '';
   if (char === "'") return { end: endOfQuoted(text, at, "'", false), shown: MASK };
   if (/[eE]/.test(char) && next === "'") return { end: endOfQuoted(text, at + 1, "'", true), shown: MASK };
@@ -36,7 +37,7 @@ function tokenAt(text: string, at: number): Token {
   if (isNamePart(char)) {
     // `e` before a quote begins a literal, also at the end of what looks like a name.
     const end = endOf(/[\w$\u0080-\uffff]*/y, text, at);
-    const literal = text[end] === "'" && /[eE]/.test(text[end - 1] ?? '') && end - at > 1;
+    const literal = text[end] === "'" && /[eE]/.test(text.charAt(end - 1)) && end - at > 1;
     return kept(text, at, literal ? end - 1 : end);
   }
   return kept(text, at, at + 1);
@@ -88,7 +89,7 @@ function endOfComment(text: string, start: number): number {
 
 function endOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
-  return at + (pattern.exec(text)?.[0].length ?? 0);
+  return at + known(pattern.exec(text)?.[0]).length;
 }
 
 function isNamePart(char: string): boolean {

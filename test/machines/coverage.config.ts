@@ -23,6 +23,8 @@ export default defineConfig({
   test: {
     include: ['machines', 'models', 'laws', 'simulate'].map((folder) => `test/${folder}/**/*.test.ts`),
     isolate: false,
+    // What only some draws reach would be covered on some days only.
+    setupFiles: ['test/support/fixed-seed.ts'],
     testTimeout: 60_000,
     maxWorkers: 2,
     coverage: {
@@ -31,7 +33,7 @@ export default defineConfig({
       include: ['machines/**/*.ts'],
       exclude: onlyTypes.map((file) => relative(root, file)),
       reporter: [['text', { skipFull: true }]],
-      thresholds: { lines: 99.2, branches: 96.5 },
+      thresholds: { lines: 100, branches: 100 },
     },
   },
 });

@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../json.ts';
 import { compileTemplate, type Template } from './compiled.ts';
-import { excerptOf, TemplateError, TemplateSyntaxError } from './errors.ts';
+import { excerptOf, syntaxErrorIn, TemplateError, TemplateSyntaxError } from './errors.ts';
 import type { Scope } from './facade.ts';
 import { renderText, renderValue } from './render.ts';
 import type { Limits } from './run.ts';
@@ -80,8 +80,8 @@ function templateOf(source: string, at: readonly (string | number)[], roots: Set
     for (const root of template.roots) roots.add(root);
     return template;
   } catch (error) {
-    if (!(error instanceof TemplateSyntaxError)) throw error;
-    throw new TemplateSyntaxError(error.reason, error.excerpt, error.offset, at);
+    const { reason, excerpt, offset } = syntaxErrorIn(error);
+    throw new TemplateSyntaxError(reason, excerpt, offset, at);
   }
 }
 

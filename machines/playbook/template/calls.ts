@@ -2,7 +2,8 @@
  * Whatever takes arguments: filters, tests, functions and methods. Named arguments find their places when a template is
  * compiled where the operation is known by then, and a method's when it is called, because it depends on the value.
  */
-import type { Arguments, Expression, Filter, FunCall, Is, Name } from 'nunjucks/src/nodes.js';
+import type { Arguments, Expression, Filter, FunCall, Is, Literal, Name } from 'nunjucks/src/nodes.js';
+import { known } from '../../known.ts';
 import { fault } from './errors.ts';
 import type { Evaluate } from './expressions.ts';
 import { Facade } from './facade.ts';
@@ -48,9 +49,9 @@ export class Calls {
   }
 
   test(node: Is): Evaluate {
-    const name = node.right.name.typename === 'Symbol' ? node.right.name.value : '';
-    const test = TESTS.get(name);
-    if (test === undefined) return this.#tokens.fail(`unknown test '${name}'`, node.colno);
+    // The grammar makes tests of names that it knows, and nothing else.
+    const name = (node.right.name as Name).value;
+    const test = known(TESTS.get(name));
     const subject = this.#around.compile(node.left);
     const args = node.right.args.children.map((each) =>
       each.typename === 'KeywordArgs'
@@ -69,11 +70,10 @@ export class Calls {
 
   filter(node: Filter): Evaluate {
     const name = node.name.value;
-    const filter = FILTERS.get(name);
-    const [subjectNode, ...rest] = node.args.children;
-    if (filter === undefined || subjectNode === undefined || subjectNode.typename === 'KeywordArgs') {
-      return this.#tokens.fail(`unknown filter '${name}'`, node.colno);
-    }
+    // The grammar knows the filter, and puts what stands before the bar first.
+    const filter = known(FILTERS.get(name));
+    const [first, ...rest] = node.args.children;
+    const subjectNode = first as Expression;
     this.#checkNames(name, rest);
     const subject = this.#around.compile(subjectNode);
     const args = this.#arguments(filter, rest, `filter '${name}'`, node.colno);
@@ -177,7 +177,8 @@ export class Calls {
 }
 
 function nameOf(key: Expression): string {
-  return key.typename === 'Literal' ? String(key.value) : '';
+  // The grammar writes the name of an argument as a literal.
+  return String((key as Literal).value);
 }
 
 function argumentsOf(

@@ -2,8 +2,9 @@
  * Strings to compiled templates and conditions: what form a string has (language 8.5), which names it asks for, and the
  * closure that evaluates it. Rendering is render.ts.
  */
-import type { Expression, Statement } from 'nunjucks/src/nodes.js';
-import { excerptOf, TemplateSyntaxError } from './errors.ts';
+import type { Expression, Output, Statement } from 'nunjucks/src/nodes.js';
+import { known } from '../../known.ts';
+import { excerptOf, syntaxErrorIn, TemplateSyntaxError } from './errors.ts';
 import { parseTemplate } from './grammar.ts';
 import { Names } from './names.ts';
 import { settled } from './printing.ts';
@@ -98,9 +99,9 @@ function compileBare(source: string): Template {
     const template = compileTemplate(`${opening}${source} }}`);
     if (template.form === 'expression') return template;
   } catch (error) {
-    if (!(error instanceof TemplateSyntaxError)) throw error;
-    const offset = Math.min(Math.max(error.offset - opening.length, 0), source.length);
-    throw new TemplateSyntaxError(error.reason, excerptOf(source), offset);
+    const { reason, offset: found } = syntaxErrorIn(error);
+    const offset = Math.min(Math.max(found - opening.length, 0), source.length);
+    throw new TemplateSyntaxError(reason, excerptOf(source), offset);
   }
   // The braces of the source closed the tag that was put round it.
   throw new TemplateSyntaxError("unexpected '}}'", excerptOf(source), source.indexOf('}}'));
@@ -142,9 +143,9 @@ function onlyExpression(source: string, statements: readonly Statement[]): Singl
   const trimmed = source.trim();
   if (!trimmed.startsWith('{{') || !trimmed.endsWith('}}')) return null;
   const index = statements.findIndex((each) => textIn(each) === null);
-  const tag = statements[index];
-  const node = tag?.typename === 'Output' ? tag.children[0] : undefined;
-  if (tag === undefined || node === undefined) return null;
+  // The source begins with braces, so its first tag is an output.
+  const tag = statements[index] as Output;
+  const node = known(tag.children[0]);
   const before = statements.slice(0, index).map(textIn);
   const after = statements.slice(index + 1).map(textIn);
   if ([...before, ...after].some((text) => text === null || text.trim() !== '')) return null;

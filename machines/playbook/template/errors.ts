@@ -61,3 +61,9 @@ export function excerptOf(text: string): string {
   const line = text.trim().replaceAll(/[\r\n\t ]+/g, ' ');
   return line.length > EXCERPT_MAX ? `${line.slice(0, EXCERPT_MAX - 1)}…` : line;
 }
+
+/** What a compiler of templates throws for its source; anything else is a defect and goes on up. */
+export function syntaxErrorIn(error: unknown): TemplateSyntaxError {
+  if (error instanceof TemplateSyntaxError) return error;
+  throw error;
+}

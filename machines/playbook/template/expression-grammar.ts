@@ -13,6 +13,7 @@ import nodes, {
   type Slice,
 } from 'nunjucks/src/nodes.js';
 import nunjucks, { type Token } from 'nunjucks/src/parser.js';
+import { present } from '../../known.ts';
 import { FILTERS } from './filters.ts';
 import { TESTS } from './tests.ts';
 import { TOKEN, type Tokens } from './tokens.ts';
@@ -106,7 +107,7 @@ export class ExpressionParser extends nunjucks.Parser {
       const token = this.peekToken();
       const operator = this.#comparison();
       if (operator === null) break;
-      operands.push(new nodes.CompareOperand(0, token?.colno ?? 0, this.#math(0), operator));
+      operands.push(new nodes.CompareOperand(0, present(token).colno, this.#math(0), operator));
     }
     return operands.length === 0 ? left : new nodes.Compare(0, left.colno, left, operands);
   }

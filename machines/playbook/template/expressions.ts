@@ -3,7 +3,9 @@
  * least one step. Facades stay Facades through names, members, conditions, `and`, `or` and `default`, and are turned
  * into plain JSON by everything else, inside lists and maps too, so that no JSON value ever has a Facade within.
  */
+
 import type { Binary, Body, Compare, Dict, Expression, InlineIf, LookupVal, Sequence } from 'nunjucks/src/nodes.js';
+import { present } from '../../known.ts';
 import { Calls } from './calls.ts';
 import { keyText } from './functions.ts';
 import type { Names } from './names.ts';
@@ -114,7 +116,7 @@ export class Expressions {
       case 'InlineIf':
         return this.#inlineIf(node);
       case 'Capture':
-        return node.body === null ? () => '' : this.#capture(node.body);
+        return this.#capture(present(node.body));
       default:
         return this.#binary(node);
     }
@@ -137,7 +139,8 @@ export class Expressions {
     return (run) => {
       run.step();
       for (const slot of slots) if (run.slots[slot] !== UNSET) return run.slots[slot];
-      return free ? data(run.scope.lookup(name)) : undefined;
+      // A name that is not free has a slot that is always set.
+      return data(run.scope.lookup(name));
     };
   }
 

@@ -1,4 +1,6 @@
 /** Filters that take or make lists. All of them yield lists, never lazy sequences (language 8.9). */
+
+import { known } from '../../known.ts';
 import { fault } from './errors.ts';
 import { type Operation, type Operations, operation, variadic } from './operation.ts';
 import { add, attributeReader, compare, equal } from './operators.ts';
@@ -66,7 +68,7 @@ export function listFilters(filters: () => Operations): readonly (readonly [stri
 }
 
 function firstCharacter(text: string): string | undefined {
-  return text === '' ? undefined : String.fromCodePoint(text.codePointAt(0) ?? 0);
+  return text === '' ? undefined : String.fromCodePoint(known(text.codePointAt(0)));
 }
 
 /** Pairs of a map; of undefined none. */

@@ -20,7 +20,7 @@ import {
   swappedCase,
   titledLetters,
 } from './text.ts';
-import { aKindOf, characters, elementsOf, isMap, keysOf, kindOf, member, truthy, wholeOf } from './values.ts';
+import { aKindOf, characters, elementsOf, kindOf, member, truthy, wholeOf } from './values.ts';
 
 /** The method of that name on that value, or an error: unknown methods and mutating ones do not exist. */
 export function methodOf(subject: unknown, name: string): Operation {
@@ -165,7 +165,7 @@ const MAP_METHODS: Operations = new Map<string, Operation>([
   ['copy', operation('', (_run, subject) => subject)],
   ['get', operation('key default', (_run, subject, [key, otherwise = null]) => own(subject, key, otherwise))],
   ['items', operation('', (run, subject) => itemsOf(run, subject))],
-  ['keys', operation('', (run, subject) => (isMap(subject) ? keysOf(run, subject) : []))],
+  ['keys', operation('', (run, subject) => itemsOf(run, subject).map(([key]) => key))],
   ['values', operation('', (run, subject) => itemsOf(run, subject).map(([, value]) => value))],
 ]);
 

@@ -3,6 +3,7 @@
  * every other name is a root and asked of the scope. A `set` inside an `if` may not happen, so reading such a name
  * looks further out while its slot is unset.
  */
+import { known } from '../../known.ts';
 
 interface Variable {
   readonly slot: number;
@@ -55,11 +56,11 @@ export class Names {
   /** The slot that an assignment to this name writes, in the innermost frame. */
   declare(name: string): number {
     const frame = this.#innermost();
-    const known = frame.variables.get(name);
+    const declared = frame.variables.get(name);
     const definite = frame.branches === 0;
-    if (known !== undefined) {
-      known.definite ||= definite;
-      return known.slot;
+    if (declared !== undefined) {
+      declared.definite ||= definite;
+      return declared.slot;
     }
     const slot = this.#slots;
     this.#slots += 1;
@@ -86,9 +87,7 @@ export class Names {
   }
 
   #innermost(): Frame {
-    const frame = this.#frames.at(-1);
-    if (frame === undefined) throw new Error('a template has at least one frame');
-    return frame;
+    return known(this.#frames.at(-1));
   }
 }
 

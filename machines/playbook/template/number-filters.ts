@@ -1,4 +1,6 @@
 /** Filters about numbers. `int` and `float` never raise: what they cannot read becomes their default (language 8.9). */
+
+import { known } from '../../known.ts';
 import { fault } from './errors.ts';
 import { roundedTo } from './format.ts';
 import { type Operation, operation } from './operation.ts';
@@ -90,6 +92,6 @@ function fileSize(subject: unknown, binary: boolean): string {
     UNITS.length - 1,
   );
   const index = power < 0 ? UNITS.length - 1 : power;
-  const unit = UNITS[index] ?? '';
+  const unit = known(UNITS[index]);
   return `${roundedTo((base * bytes) / base ** (index + 2), 1)} ${binary ? `${unit.toUpperCase()}iB` : `${unit}B`}`;
 }

@@ -28,7 +28,8 @@ export function evaluateNative(template: Template, scope: Scope, limits: Limits 
 
 /** The text of a text field (language 8.5). Throws TemplateError. */
 export function renderText(template: Template, scope: Scope, limits?: Limits): string {
-  return textOf(template, scope, limits, false) ?? '';
+  // Null is only for those who ask for it.
+  return textOf(template, scope, limits, false) as string;
 }
 
 /** Like renderText, but null where a single expression yields null or undefined. */

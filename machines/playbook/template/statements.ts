@@ -1,5 +1,17 @@
 /** Statements to closures that write into the run. Each tag remembers its place, so an error can quote it. */
-import type { Assign, Body, Expression, For, If, Output, Statement, With } from 'nunjucks/src/nodes.js';
+import type {
+  Assign,
+  Body,
+  Expression,
+  For,
+  If,
+  Literal,
+  LookupVal,
+  Output,
+  Statement,
+  With,
+} from 'nunjucks/src/nodes.js';
+import { known } from '../../known.ts';
 import { fault } from './errors.ts';
 import { type Evaluate, Expressions } from './expressions.ts';
 import { LoopState, Namespace } from './functions.ts';
@@ -15,10 +27,8 @@ type Bind = (run: Run, value: unknown) => void;
 export class Statements {
   readonly names = new Names();
   readonly expressions: Expressions;
-  readonly #tokens: Tokens;
 
   constructor(tokens: Tokens) {
-    this.#tokens = tokens;
     this.expressions = new Expressions(this.names, tokens, (body) => this.#capture(body));
   }
 
@@ -48,23 +58,18 @@ export class Statements {
 
   #output(node: Output): Execute {
     const at = node.colno;
-    const parts = node.children.map((child) => {
-      if (child.typename === 'TemplateData') {
-        const text = String(child.value);
-        return (run: Run) => run.write(text);
-      }
-      const evaluate = this.expressions.compile(child);
-      return (run: Run) => {
-        run.at = at;
-        const value = evaluate(run);
-        if (run.strict && value === undefined) fault('an undefined value is printed');
-        run.write(print(run, value));
-      };
-    });
-    const only = parts[0];
-    if (parts.length === 1 && only !== undefined) return only;
+    // The grammar makes an output of each text and of each expression.
+    const child = known(node.children[0]);
+    if (child.typename === 'TemplateData') {
+      const text = String(child.value);
+      return (run) => run.write(text);
+    }
+    const evaluate = this.expressions.compile(child);
     return (run) => {
-      for (const part of parts) part(run);
+      run.at = at;
+      const value = evaluate(run);
+      if (run.strict && value === undefined) fault('an undefined value is printed');
+      run.write(print(run, value));
     };
   }
 
@@ -174,16 +179,15 @@ export class Statements {
       };
     }
     if (node.typename === 'Group') return unpacking(node.children.map((child) => this.#target(child)));
-    if (node.typename === 'LookupVal' && node.val.typename === 'Literal') {
-      const space = this.expressions.compile(node.target);
-      const key = String(node.val.value);
-      return (run, value) => {
-        const target = space(run);
-        if (!(target instanceof Namespace)) fault('only a namespace has members that can be set');
-        target.assign(key, value);
-      };
-    }
-    return this.#tokens.fail('cannot assign to this', node.colno);
+    // The grammar admits names, groups of them, and members of a name.
+    const { target: owner, val } = node as LookupVal & { readonly val: Literal };
+    const space = this.expressions.compile(owner);
+    const key = String(val.value);
+    return (run, value) => {
+      const target = space(run);
+      if (!(target instanceof Namespace)) fault('only a namespace has members that can be set');
+      target.assign(key, value);
+    };
   }
 }
 

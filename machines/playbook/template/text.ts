@@ -1,4 +1,6 @@
 /** Python's and Jinja2's treatment of text, shared by filters and methods. Scans are linear; growth is paid for first. */
+
+import { known, present } from '../../known.ts';
 import { fault } from './errors.ts';
 import { search } from './operators.ts';
 import { ELEMENTS_MAX, type Run } from './run.ts';
@@ -7,7 +9,7 @@ import { characters, lengthOfText } from './values.ts';
 const WHITESPACE = /\s+/u;
 
 export function capitalized(text: string): string {
-  const first = text === '' ? '' : String.fromCodePoint(text.codePointAt(0) ?? 0);
+  const first = text === '' ? '' : String.fromCodePoint(known(text.codePointAt(0)));
   return first.toUpperCase() + text.slice(first.length).toLowerCase();
 }
 
@@ -50,8 +52,8 @@ export function stripped(text: string, chars: unknown, side: Side): string {
   const letters = Array.from(text);
   let start = 0;
   let end = letters.length;
-  if (side !== 'right') while (start < end && unwanted.has(letters[start] ?? '')) start += 1;
-  if (side !== 'left') while (end > start && unwanted.has(letters[end - 1] ?? '')) end -= 1;
+  if (side !== 'right') while (start < end && unwanted.has(known(letters[start]))) start += 1;
+  if (side !== 'left') while (end > start && unwanted.has(known(letters[end - 1]))) end -= 1;
   return letters.slice(start, end).join('');
 }
 
@@ -139,7 +141,7 @@ function counted(run: Run, parts: string[]): string[] {
 
 /** Python's `splitlines`, without the separators of teletypes. */
 export function linesOf(text: string, keepEnds: boolean): string[] {
-  const lines = (text.match(LINE) ?? []).filter((line) => line !== '');
+  const lines = present(text.match(LINE)).filter((line) => line !== '');
   return keepEnds ? lines : lines.map((line) => line.replace(LINE_END, ''));
 }
 
@@ -169,13 +171,15 @@ export function occurrences(run: Run, text: string, part: string): number {
 }
 
 export function escapedHtml(run: Run, text: string): string {
-  const escaped = text.replace(/[&<>"']/g, (char) => HTML[char] ?? char);
+  const escaped = text.replace(/[&<>"']/g, (char) => known(HTML[char]));
   run.room(escaped.length);
   return escaped;
 }
 
 const HTML: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' };
+const ENTITIES: ReadonlyMap<string, string> = new Map(
+  Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' }),
+);
 
 /** Text without tags and comments, whitespace collapsed, the common entities resolved. */
 export function withoutTags(text: string): string {
@@ -186,8 +190,8 @@ export function withoutTags(text: string): string {
     .replace(
       /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-z]{2,5}));/g,
       (all, decimal?: string, hex?: string, name?: string) => {
-        if (name !== undefined) return Object.hasOwn(ENTITIES, name) ? (ENTITIES[name] ?? all) : all;
-        const point = decimal === undefined ? Number.parseInt(hex ?? '0', 16) : Number(decimal);
+        if (name !== undefined) return ENTITIES.get(name) ?? all;
+        const point = decimal === undefined ? Number.parseInt(known(hex), 16) : Number(decimal);
         return point > 0 && point <= 0x10ffff && (point < 0xd800 || point > 0xdfff) ? String.fromCodePoint(point) : all;
       },
     );
@@ -300,7 +304,7 @@ export function base64Encoded(run: Run, text: string): string {
   for (let index = 0; index < bytes.length; index += 3) {
     const second = bytes[index + 1];
     const third = bytes[index + 2];
-    const bits = ((bytes[index] ?? 0) << 16) | ((second ?? 0) << 8) | (third ?? 0);
+    const bits = (known(bytes[index]) << 16) | ((second ?? 0) << 8) | (third ?? 0);
     result += BASE64.charAt(bits >> 18) + BASE64.charAt((bits >> 12) & 63);
     result += second === undefined ? '=' : BASE64.charAt((bits >> 6) & 63);
     result += third === undefined ? '=' : BASE64.charAt(bits & 63);

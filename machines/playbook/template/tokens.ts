@@ -4,6 +4,7 @@
  * control and `raw` are settled here, so the parser sees neither. `colno` of a token is its offset.
  */
 import type { Token, TokenSource } from 'nunjucks/src/parser.js';
+import { known, present } from '../../known.ts';
 import { excerptOf, TemplateSyntaxError } from './errors.ts';
 
 /** Token types, spelled as nunjucks spells them. */
@@ -212,11 +213,9 @@ export class Tokens implements TokenSource {
   }
 
   #closeTag(mode: 'variable' | 'block', at: number, length: number): Token {
-    const span = this.#spans.at(-1);
-    if (span !== undefined) {
-      span.end = at;
-      span.closed = true;
-    }
+    const span = known(this.#spans.at(-1));
+    span.end = at;
+    span.closed = true;
     this.#mode = 'text';
     this.#trimNext = length === 3 && this.source[at] === '-';
     this.#index = at + length;
@@ -241,8 +240,8 @@ export class Tokens implements TokenSource {
     FLOAT.lastIndex = at;
     const float = this.source[at - 1] === '.' ? null : FLOAT.exec(this.source);
     INTEGER.lastIndex = at;
-    const found = float ?? INTEGER.exec(this.source);
-    if (found === null) this.fail('number is not valid', at);
+    // It begins with a digit.
+    const found = present(float ?? INTEGER.exec(this.source));
     NAME.lastIndex = at + found[0].length;
     if (NAME.test(this.source)) this.fail('number is not valid', at);
     this.#index = at + found[0].length;
@@ -272,7 +271,7 @@ export class Tokens implements TokenSource {
 
   /** What a backslash stands for and how many characters it spans; an unknown escape is kept, as in Python. */
   #escape(at: number): readonly [text: string, length: number] {
-    const char = this.source[at + 1] ?? '';
+    const char = this.source.charAt(at + 1);
     const digits = char === 'x' ? 2 : char === 'u' ? 4 : char === 'U' ? 8 : 0;
     if (digits > 0) {
       const code = this.source.slice(at + 2, at + 2 + digits);

@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../json.ts';
 import { compileTemplate, type Template } from './compiled.ts';
-import { TemplateError, TemplateSyntaxError } from './errors.ts';
+import { syntaxErrorIn, TemplateError, TemplateSyntaxError } from './errors.ts';
 import type { Scope } from './facade.ts';
 import { renderText, renderTextOrNull, renderValue } from './render.ts';
 import type { Limits } from './run.ts';
@@ -112,8 +112,8 @@ class TreeCompiler {
       this.templates.push(template);
       return template;
     } catch (error) {
-      if (!(error instanceof TemplateSyntaxError)) throw error;
-      throw new TemplateSyntaxError(error.reason, error.excerpt, error.offset, path);
+      const { reason, excerpt, offset } = syntaxErrorIn(error);
+      throw new TemplateSyntaxError(reason, excerpt, offset, path);
     }
   }
 }

@@ -37,11 +37,12 @@ export function truthy(value: unknown): boolean {
 }
 
 function isEmptyMap(value: object): boolean {
-  for (const key in value) if (Object.hasOwn(value, key)) return false;
+  // Not a list of all keys: a map may be large. Data inherits nothing that could be counted.
+  for (const _key in value) return false;
   return true;
 }
 
-/** An own member of a map or list, a character of a text, or undefined. The key must be text or a number. */
+/** An own member of a map or list, a character of a text, or undefined. The key must be text or a number, and no Facade. */
 export function member(target: unknown, key: unknown): unknown {
   if (target === undefined || target === null) return undefined;
   if (key === '__proto__') return undefined;
@@ -54,14 +55,13 @@ export function member(target: unknown, key: unknown): unknown {
   if (typeof target === 'object') {
     if (!Array.isArray(target)) return ownMember(target, key);
     if (typeof key === 'number') return data(target[key < 0 ? key + target.length : key]);
-    if (key instanceof Facade) return member(target, key.plain());
     return target instanceof Group && typeof key === 'string' ? groupMember(target, key) : undefined;
   }
   if (typeof target === 'string' && typeof key === 'number') {
     const text = characters(target);
     return text[key < 0 ? key + text.length : key];
   }
-  return key instanceof Facade && typeof target === 'string' ? member(target, key.plain()) : undefined;
+  return undefined;
 }
 
 function ownMember(target: object, key: unknown): unknown {

@@ -186,3 +186,10 @@ test('steps that are denied again and again within one turn count each round', (
   expect(story.end.type).toBe('playbook.failed');
   expect(overlayOf(story).taken).toEqual({ 'a>b#0': 1, 'b>c#0': 2, 'c>b#0': 1 });
 });
+
+test('a drawing leaves out steps it does not know, and shortens long words', () => {
+  const graph = stepGraphOf(playbookOf([step('s'.repeat(80))]));
+  const text = flowchartOf(graph, new Map([['ghost', 'completed']]));
+  expect(text).toContain(`"${'s'.repeat(59)}…<br/>`);
+  expect(text).not.toContain('class undefined');
+});

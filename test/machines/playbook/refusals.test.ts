@@ -307,6 +307,11 @@ describe('fields of a tool', () => {
     refuses(step(`${NOOP}    input: «[1]`), 'tool_field', "Step 'a'", "'input' must be a map");
   });
 
+  it('refuses a labelled task without a kind', () => {
+    const text = "tool must be a map with 'kind' or a non-empty list of tasks";
+    refuses(tool('[{ t: «{ url: x } }]'), 'tool_shape', "Step 'a'", text);
+  });
+
   it('refuses labels that are not text', () => {
     refuses(tool('[{ kind: noop, name: «[x] }]'), 'tool_field', "Step 'a', task 'task_0'", "'name' must be a string");
   });
@@ -368,6 +373,7 @@ describe('routing', () => {
     refuses(admit('{ rules: «{} }'), 'admit_shape', "Step 'a'", text);
     const odd = admit('{ rules: [{ when: «7, then: { allow: true } }] }');
     refuses(odd, 'admit_shape', "Step 'a'", "admission rule 0: 'when' must be a string or a boolean");
+    expect(errorsOf(admit('{ rules: [{ else: { allow: false } }] }'))).toEqual([]);
     refuses(step(`${NOOP}    when: «7`), 'admit_shape', "Step 'a'", "'when' must be a string or a boolean");
   });
 });
@@ -381,6 +387,9 @@ describe('policy rules', () => {
     '[«{ else: null }]',
     '[«{ when: true, then: fail }]',
     '[«{ when: true, else: { do: fail }, then: { do: fail } }]',
+    '[«{ else: { do: fail }, then: { do: fail } }]',
+    '[«{ else: fail }]',
+    '[«{ else: { then: { do: fail }, do: fail } }]',
     '[«7]',
   ])('are refused in the form %s', (text) => {
     const [error] = errorsOf(marked(rules(text)).text);
@@ -398,12 +407,19 @@ describe('policy rules', () => {
       "rule 0: 'when' must be a string or a boolean",
     );
     refuses(policy('«7'), 'rule_shape', subject, 'policy must be a map with rules');
+    expect(errorsOf(policy('null'))).toEqual([]);
     refuses(policy('{ rules: «{} }'), 'rule_shape', subject, 'policy.rules must be a list');
     refuses(policy('{ mode: «inclusive, rules: [] }'), 'rule_shape', subject, 'policy.mode must be exclusive');
     refuses(policy('{ on_unmatched: «panic }'), 'rule_shape', subject, 'on_unmatched must be fail or continue');
   });
 
   it('are refused with unknown actions and targets', () => {
+    refuses(
+      rules('[{ when: true, then: { do: «{ a: 1 } } }]'),
+      'rule_action',
+      subject,
+      'rule 0: unknown action \'{"a":1}\'',
+    );
     refuses(rules('[{ then: { do: «dance } }]'), 'rule_action', subject, "rule 0: unknown action 'dance'");
     refuses(rules('[{ then: «{ do: jump } }]'), 'rule_action', subject, "rule 0: 'jump' needs 'to'");
     refuses(
@@ -447,6 +463,7 @@ describe('a loop', () => {
     ['{ in: [1], iterator: «ctx }', "iterator 'ctx' is reserved"],
     ['{ in: [1], iterator: «a-b }', "iterator 'a-b' is not an identifier"],
     ['{ in: [1], iterator: x, spec: { mode: «wild } }', "unknown mode 'wild', use sequential, parallel or cursor"],
+    ['{ in: [1], iterator: x, spec: { mode: «7 } }', "unknown mode '7', use sequential, parallel or cursor"],
     ['{ in: [1], iterator: x, spec: { mode: «cursor } }', "mode cursor needs 'cursor'"],
     [`«{ ${cursor}, iterator: x }`, "a 'cursor' needs mode cursor"],
     [`{ ${cursor}, iterator: x, spec: { mode: «parallel } }`, "a 'cursor' needs mode cursor"],
@@ -476,11 +493,16 @@ describe('a loop', () => {
   it('needs kind and claim in a cursor', () => {
     const source = loop('{ cursor: «{ kind: postgres }, iterator: x, spec: { mode: cursor } }');
     refuses(source, 'tool_field', "Step 'a'", "'claim' is required for kind cursor");
+    const odd = loop('{ cursor: { kind: postgres, claim: «7 }, iterator: x, spec: { mode: cursor } }');
+    refuses(odd, 'tool_field', "Step 'a'", "'claim' must be a string");
   });
 
   it('refuses unknown failure modes', () => {
-    const source = step(`${NOOP}    spec: { policy: { failure: { mode: «wild } } }`);
-    refuses(source, 'loop_shape', "Step 'a'", 'failure mode must be fail_fast or best_effort');
+    const failure = (text: string): string => step(`${NOOP}    spec: { policy: { failure: ${text} } }`);
+    for (const text of ['{ mode: «wild }', '«fail_fast']) {
+      refuses(failure(text), 'loop_shape', "Step 'a'", 'failure mode must be fail_fast or best_effort');
+    }
+    expect(errorsOf(failure('{}'))).toEqual([]);
   });
 });
 
@@ -624,10 +646,21 @@ describe('workbook and keychain', () => {
     refuses(list, 'tool_shape', "Workbook action 'w'", shape);
   });
 
+  it('refuses an action whose tool has no kind', () => {
+    const [error] = errorsOf(with_('workbook:\n  - { name: w, tool: { url: x } }\n', '{ kind: noop }'));
+    expect(error).toMatchObject({ code: 'tool_shape', message: expect.stringContaining("a map with 'kind'") });
+  });
+
   it('says once what is wrong in an action that is used twice', () => {
     const root = 'workbook:\n  - { name: w, tool: { kind: http, url: «7 } }\n';
     const source = with_(root, '[{ kind: workbook, action: w }, { kind: workbook, action: w }]');
     refuses(source, 'tool_field', "Workbook action 'w'", "'url' must be a string");
+  });
+
+  it('takes the input of the reference where one of both is no map', () => {
+    const root = 'workbook:\n  - { name: w, tool: { kind: noop, input: { a: 1 } } }\n';
+    const parsed = parsePlaybook(with_(root, '{ kind: workbook, action: w, input: "{{ x }}" }'));
+    expect(parsed.ok || parsed.errors.map(({ code }) => code)).toEqual(['tool_field']);
   });
 
   it('lets the reference give what the action lacks, and refuses when neither does', () => {
@@ -650,6 +683,11 @@ describe('workbook and keychain', () => {
       '[{ name: k, kind: bearer, token: t, scope: «galaxy }]',
       "Keychain entry 'k'",
       "unknown scope 'galaxy', use global, local or shared",
+    ],
+    [
+      '[{ name: k, kind: bearer, token: t, scope: «7 }]',
+      "Keychain entry 'k'",
+      "unknown scope '7', use global, local or shared",
     ],
     ['[«{ name: k, kind: oauth2 }]', "Keychain entry 'k'", "'endpoint' is required for kind oauth2"],
     ['[«{ name: k, kind: http }]', "Keychain entry 'k'", "'endpoint' is required for kind http"],

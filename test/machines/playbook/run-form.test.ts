@@ -61,3 +61,11 @@ test('comments behind a key and above it direct the form', () => {
 test.each(['', 'just text', '[1]', 'workload: 4', 'workload: [a]', '{', 'a: 1'])('%j has no fields', (text) => {
   expect(runFormOf(text).fields).toEqual([]);
 });
+
+test('a comment behind a text with an escaped quote is one, and options that cannot be read are none', () => {
+  const text = 'workload:\n  a: "x \\" # y" # ui:secret\n  "b c": 1 # enum=["]\nworkflow: []\n';
+  expect(runFormOf(text).fields).toMatchObject([
+    { name: 'a', secret: true },
+    { name: 'b c', options: [] },
+  ]);
+});

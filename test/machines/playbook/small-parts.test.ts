@@ -2,10 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { isExecutable, readStoredKind, storedKindOf } from '../../../machines/playbook/catalog-kind.ts';
 import { toEditorWire, toWire } from '../../../machines/playbook/diagnostics.ts';
 import type { Diagnostic } from '../../../machines/playbook/document.ts';
-import { literalNumber, literalSeconds } from '../../../machines/playbook/literal.ts';
+import { fitsType, literalNumber, literalSeconds } from '../../../machines/playbook/literal.ts';
 import { memberPath, shown } from '../../../machines/playbook/names.ts';
+import { parsePlaybook } from '../../../machines/playbook/parse.ts';
+import { mergeOutput } from '../../../machines/playbook/read-output.ts';
+import { fieldWords } from '../../../machines/playbook/schema-words.ts';
 import { isTextField, judgeKind, KNOWN_KINDS, toolSpecOf } from '../../../machines/playbook/tool-fields.ts';
 import { mergeInputs } from '../../../machines/playbook/workload.ts';
+import { documentOf } from '../../support/playbooks.ts';
 
 describe('stored kinds', () => {
   it('know all spellings in any case', () => {
@@ -155,5 +159,46 @@ describe('spelling', () => {
     };
     expect(toWire(diagnostic)).toEqual(wire);
     expect(toEditorWire(diagnostic)).toEqual({ severity: 'error', ...wire, end_line: 31, end_column: 9 });
+  });
+});
+
+describe('a literal', () => {
+  it('of no time at all is no time', () => {
+    expect([literalSeconds('0s'), literalSeconds('5m')]).toEqual([null, 300]);
+  });
+
+  it('fits a scalar field when it is neither list nor map', () => {
+    const fits = [1, 'a', true, null, [1], { a: 1 }].map((value) => fitsType(value, 'scalar'));
+    expect(fits).toEqual([true, true, true, true, false, false]);
+  });
+});
+
+describe('output options', () => {
+  const options = { select: [], inlineMaxBytes: null, previewMaxBytes: null, store: null };
+  const picked = [{ path: 'a.b', as: 'b' }];
+
+  it('of a step are laid over those of its last task', () => {
+    const task = { ...options, select: picked, inlineMaxBytes: 5, store: 'disk' };
+    expect(mergeOutput(task, null)).toBe(task);
+    expect(mergeOutput(null, task)).toBe(task);
+    expect(mergeOutput(task, { ...options, inlineMaxBytes: 7 })).toEqual({ ...task, inlineMaxBytes: 7 });
+    const step = { ...options, select: [{ path: 'c', as: 'c' }], store: 'db' };
+    expect(mergeOutput(task, step)).toEqual({ ...step, inlineMaxBytes: 5 });
+  });
+
+  it('name what is selected by its last part, or by the path where that has none', () => {
+    const text = documentOf([{ step: 'a', tool: { kind: 'noop' }, output: { select: ['rows[0].id', '.'] } }]);
+    const parsed = parsePlaybook(text);
+    expect(parsed.ok && parsed.playbook.steps[0]?.tasks[0]?.output?.select).toEqual([
+      { path: 'rows[0].id', as: 'id' },
+      { path: '.', as: '.' },
+    ]);
+  });
+});
+
+describe('words of the schema', () => {
+  it('there are none for a field that no tool has', () => {
+    expect(fieldWords('http', 'nosuch')).toBeUndefined();
+    expect(fieldWords('nosuch', 'auth')).toBeDefined();
   });
 });

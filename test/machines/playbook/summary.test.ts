@@ -10,6 +10,14 @@ function summaryOf(value: Json, select: readonly Selection[] = [], previewMaxByt
 }
 
 describe('summarise', () => {
+  it('never hides a member of the value behind a count of its own', () => {
+    expect(summaryOf({ rows_count: 'mine', rows: [{ id: 1 }] })).toMatchObject({ rows_count: 'mine' });
+  });
+
+  it('finds the value itself at a path of nothing', () => {
+    expect(valueAt({ a: 1 }, '.')).toEqual({ a: 1 });
+  });
+
   it('keeps small scalars and short lists of scalars, counts other lists, flattens scalars of nested maps', () => {
     const value = {
       status: 'ok',

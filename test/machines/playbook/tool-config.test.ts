@@ -4,6 +4,7 @@ import type { JsonMap } from '../../../machines/json.ts';
 import type { Assignment, Rule, Task } from '../../../machines/playbook/document.ts';
 import { parsePlaybook } from '../../../machines/playbook/parse.ts';
 import { readTask, toToolConfig } from '../../../machines/playbook/tool-config.ts';
+import { documentOf } from '../../support/playbooks.ts';
 import { workflow } from './marked-text.ts';
 
 function tasksOf(tool: string): readonly Task[] {
@@ -136,4 +137,13 @@ describe('the wire form of a task', () => {
       output: { select: [], store: null },
     });
   });
+});
+
+it('the wire form of a task keeps which inputs its step gives', () => {
+  const text = documentOf([{ step: 'a', tool: { kind: 'noop', input: { x: 1 } }, input: { y: 2 } }]);
+  const parsed = parsePlaybook(text);
+  const task = parsed.ok ? parsed.playbook.steps[0]?.tasks[0] : undefined;
+  if (task === undefined) throw new Error('the playbook has a task');
+  expect(readTask(toToolConfig(task), 'a')).toMatchObject({ stepInput: ['y'], input: { x: 1, y: 2 } });
+  expect(readTask({ ...toToolConfig(task), step_input: [7] }, 'a').stepInput).toBeUndefined();
 });

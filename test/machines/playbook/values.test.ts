@@ -68,6 +68,12 @@ describe('a stored step value', () => {
     expect(value.member('_ref')).toBe(REF);
   });
 
+  it('has no members until it is there where its summary is no map', () => {
+    const value = facade(stepValue('cut short', REF, (ref) => (ref === REF ? payload : undefined)));
+    expect(value.member('count')).toBe(3);
+    expect(() => facade(stepValue('cut short', REF, none)).member('count')).toThrow(NeedPayload);
+  });
+
   it('asks for the payload for anything else, and as a whole', () => {
     const value = facade(stepValue(summary, REF, none));
     expect(() => value.member('rows')).toThrow(NeedPayload);

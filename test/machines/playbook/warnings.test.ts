@@ -91,6 +91,28 @@ describe('warnings', () => {
     expect(task.steps[0]?.tasks[0]?.set).toEqual([{ key: 'iter.x', scope: 'iter', path: ['x'], value: 1 }]);
   });
 
+  it('are absent for a join that a fork reaches itself and over another step', () => {
+    const steps = [
+      `  - step: a\n${NOOP}    next: { arcs: [{ step: j }] }\n`,
+      `  - step: start\n${NOOP}    next: { spec: { mode: inclusive }, arcs: [{ step: a }, { step: j }] }\n`,
+      `  - step: j\n${NOOP}`,
+    ];
+    expect(codes(workflow(steps.join('')))).toEqual([]);
+  });
+
+  it('legacy_retry: a retry of null is none', () => {
+    expect(codes(tool('{ kind: noop, retry: null }'))).toEqual([]);
+  });
+
+  it('mixed_condition: text before the braces is only rendered', () => {
+    const { text } = marked(step('    when: «"x == {{ y }}"'));
+    expect(codes(text)).toEqual(['legacy_when', 'mixed_condition']);
+  });
+
+  it('unknown_key: a key of spec that the kind does not have', () => {
+    expect(codes(tool('{ kind: noop, spec: { nosuch: 1 } }'))).toEqual(['tool_field_in_spec', 'unknown_key']);
+  });
+
   it('legacy_retry: a retry map is a last rule', () => {
     const playbook = warns(
       tool(

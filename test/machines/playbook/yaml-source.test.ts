@@ -1,6 +1,7 @@
+import { YAMLException } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { LineIndex, nodeOf, type YamlNode } from '../../../machines/playbook/yaml-node.ts';
-import { readYaml, YAML_LIMITS } from '../../../machines/playbook/yaml-source.ts';
+import { parserProblem, readYaml, YAML_LIMITS } from '../../../machines/playbook/yaml-source.ts';
 import { processorTime } from '../../support/processor-time.ts';
 
 function json(text: string): unknown {
@@ -102,6 +103,20 @@ describe('places', () => {
       json: { a: [1, null] },
       entries: [{ key: 'a', keyAt: at, value: { kind: 'list' } }],
     });
+  });
+});
+
+describe('what the parser throws', () => {
+  it('is a problem of the text, whatever it is', () => {
+    expect(parserProblem('a: b', new RangeError('too deep'))).toEqual({
+      message: 'the text cannot be read as YAML',
+      at: { start: 0, end: 0 },
+    });
+    expect(parserProblem('a: b', new YAMLException('odd'))).toMatchObject({ message: 'odd', at: { start: 0 } });
+  });
+
+  it('a second document needs no marker of its own', () => {
+    expect(problems('a: 1\n...\nb: 2\n')).toEqual(['only one document is allowed']);
   });
 });
 

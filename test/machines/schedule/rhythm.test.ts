@@ -133,3 +133,18 @@ test('the newest of what was missed is found without walking through all of it',
   );
   expect(newestUpTo(nightly, from, from - 1, 100)).toEqual([]);
 });
+
+test('of more than were asked for, the newest that were missed are kept', () => {
+  const until = Date.parse('2026-02-01T00:00:00Z');
+  expect(newestUpTo(cronOf('* * * * * *'), Date.parse('2026-01-01T00:00:00Z'), until, 2)).toEqual([
+    until - 1000,
+    until,
+  ]);
+});
+
+test('a rhythm of days that never come has no next instant', () => {
+  const never = cronOf('0 0 * * *');
+  if (never.kind !== 'cron') throw new Error('it is a cron');
+  const rhythm: Rhythm = { ...never, cron: { ...never.cron, days: new Set<number>() } };
+  expect(nextOf(rhythm, '2026-01-01T00:00:00Z', 1)).toEqual([]);
+});

@@ -12,6 +12,7 @@ describe('a masked statement', () => {
     ['select $tag$never closed', "select '***'"],
     ['select 1 -- secret\n, 2', 'select 0   , 0'],
     ['select /* a /* nested */ secret */ 1.5e10', 'select   0'],
+    ['select 1 -- secret', 'select 0  '],
     ['select /* never closed', 'select  '],
     ['select "Odd ""name""", t1.c2 from "never closed', 'select "Odd ""name""", t1.c2 from "never closed'],
     ["select 'never closed", "select '***'"],

@@ -520,6 +520,7 @@ describe('objects only templates have', () => {
   it.each([
     ["{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.reset() }}{{ c.next() }}{{ c.nope }}", 'aa'],
     ["{% set ns = namespace(j=joiner('-')) %}{{ ns.j() }}a{{ ns.j() }}b", 'a-b'],
+    ['{% for x in [5] %}{% set ns = namespace(l=loop) %}{{ (ns | tojson | fromjson).l.length }}{% endfor %}', '1'],
     ['{% set ns = namespace({"a": 1}, b=2) %}{% set ns.c = 3 %}{{ ns }}', '{"a":1,"b":2,"c":3}'],
     [
       '{% for x in [5] %}{{ loop }}{% endfor %}',

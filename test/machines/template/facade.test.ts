@@ -51,6 +51,21 @@ class EventName extends Facade {
 
 const event = { name: new EventName() };
 
+describe('a Facade that stands for a key', () => {
+  it.each<[string, unknown, unknown]>([
+    ['[1, 2][s]', 1, 2],
+    ["'abc'[s]", 2, 'c'],
+    ["{'a': 5}[s]", 'a', 5],
+    ["{'a': 5}.get(s)", 'a', 5],
+    ["{'a': 5} | get(s)", 'a', 5],
+    ['[1, 2] | get(s)', 1, 2],
+    ["'abc' | get(s)", 1, 'b'],
+    ['[[1, 2]] | map(attribute=s) | first', 1, 2],
+  ])('%s', (expression, held, expected) => {
+    expect(value(expression, { s: new StepValue(held) })).toBe(expected);
+  });
+});
+
 describe('a Facade', () => {
   it.each<[string, unknown]>([
     ['s.count', 2],
@@ -58,12 +73,15 @@ describe('a Facade', () => {
     ["s['data']['count']", 2],
     ['s.data.data.data.count', 2],
     ['s.nope', undefined],
+    ['s[[1]]', undefined],
     ['s.nope is defined', false],
     ['s.data is defined', true],
     ['s is defined', true],
     ['s is mapping', true],
     ['s | length', 2],
     ['s | tojson', '{"count":2,"rows":[1,2]}'],
+    ['listed | tojson', '[{"a":1}]'],
+    ['[s] | tojson', '[{"count":2,"rows":[1,2]}]'],
     ['s', { count: 2, rows: [1, 2] }],
     ['s.data', { count: 2, rows: [1, 2] }],
     ['[s, 1]', [{ count: 2, rows: [1, 2] }, 1]],
@@ -106,6 +124,7 @@ describe('a Facade', () => {
   ])('%s', (expression, expected) => {
     const data = {
       s: new StepValue({ count: 2, rows: [1, 2] }),
+      listed: [new StepValue({ a: 1 })],
       i: new StepValue(1),
       k: new StepValue('b'),
       l: new ListValue([7, 8]),
