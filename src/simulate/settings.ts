@@ -26,7 +26,8 @@ export const ENGINE_SETTINGS: EngineSettings = {
   commandMaxAttempts: config.commandMaxAttempts,
   cancelCheckSeconds: config.cancelCheckSeconds,
   nestingMax: 32,
-  flushIntervalMs: config.flushIntervalMs,
+  // There is no transaction to share, and its pause would be one of true time.
+  flushIntervalMs: 0,
   flushMaxTurns: config.flushMaxTurns,
   mailboxMax: config.mailboxMax,
   actorsMax: 4_096,
