@@ -287,7 +287,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'actors/batch-intake.ts',
     find: '              actor.acceptBatch(batch);\n              actor.enqueue({ requestId, executionId });',
     replace: '              actor.acceptBatch(batch);',
-    equivalent: 'reconciliation finds an accepted batch without a job (api 4.10); it only takes longer',
   },
 ];
 
