@@ -70,9 +70,9 @@ test('when a step fails by what follows its end, the step that completed last is
     settleCommand(run, logEvent(2 * index + 1, { type: 'command.completed', commandId: index }));
   }
   expect(run.lastCompleted).toBe('c');
-  const seen = ['a', 'c', 'b'].map((name) => {
+  const seen = ['c', 'a', 'b'].map((name) => {
     fail(name);
     return run.lastCompleted;
   });
-  expect(seen).toEqual(['c', 'b', null]);
+  expect(seen).toEqual(['b', 'b', null]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { outcomeBody } from '../../../machines/execution/materials.ts';
+import { Materials, outcomeBody } from '../../../machines/execution/materials.ts';
 import { logEvent } from '../../api/fake-services.ts';
 import { admits, every, first, step } from '../../support/playbooks.ts';
 import { given } from '../../support/story.ts';
@@ -21,6 +21,24 @@ test('what a join waits with is still referred to', () => {
   run.steps['fast'] = { ...run.steps['start'], value: null } as (typeof run.steps)['fast'] & object;
   story.state.materials.sweep(run);
   expect(story.state.materials.body(value ?? null)?.data).toBe(1);
+});
+
+test('a variable, and the outcome of a command that is not closed yet, are still referred to', () => {
+  const story = given([step('a', { set: { 'ctx.x': 1 }, ...first('b') }), step('b')])
+    .start()
+    .ok('a');
+  const { commandId } = story.command('b').event;
+  const result = { status: 'completed', context: { data: 7 } };
+  const { eventId } = story.note({
+    type: 'call.done',
+    status: 'completed',
+    nodeName: 'b',
+    commandId,
+    attempt: 1,
+    result,
+  });
+  expect(new Materials().missing(story.run)).toEqual(expect.arrayContaining([story.run.written['x'], eventId]));
+  expect(story.state.materials.missing(story.run)).toEqual([]);
 });
 
 test('a row that closes an iteration without a word succeeded with nothing or failed without a reason', () => {

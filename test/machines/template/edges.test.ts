@@ -42,6 +42,8 @@ describe('numbers in texts', () => {
 describe('texts', () => {
   it.each<[string, unknown]>([
     ["'ab' * true", 'ab'],
+    ["'' | capitalize", ''],
+    ["'abc' | center(2)", 'abc'],
     ["'ab' < 'abc'", true],
     ['"it\'s (b)" | urlencode', 'it%27s%20%28b%29'],
     ["'  a '.lstrip()", 'a '],
