@@ -76,8 +76,9 @@ test.each([
     'keychain',
     'an entry has no log',
     [
-      `insert into core.keychain (cache_key, keychain_name, catalog_id, cache_type, scope_type, data_encrypted, expires_at)
-       values ('a:900:global', 'a', CATALOG, 'token', 'global', 'cb1.k1.a.b', now())`,
+      `insert into core.keychain (cache_key, keychain_name, catalog_id, credential_type, cache_type, scope_type,
+         data_encrypted, expires_at)
+       values ('a:900:global', 'a', CATALOG, 'http', 'token', 'global', 'cb1.k1.a.b', now())`,
     ],
   ],
   [

@@ -38,9 +38,9 @@ beforeAll(async () => {
     [JSON.stringify(rows)],
   );
   await reads.run(
-    `insert into core.keychain (cache_key, keychain_name, catalog_id, cache_type, scope_type, data_encrypted, expires_at,
-       auto_renew, renew_config)
-     values ($1, $2, $3, 'token', 'global', $4, now(), true, jsonb_build_object('endpoint', 'http://x', 'sealed', $5::text))`,
+    `insert into core.keychain (cache_key, keychain_name, catalog_id, credential_type, cache_type, scope_type,
+       data_encrypted, expires_at, auto_renew, renew_config)
+     values ($1, $2, $3, 'http', 'token', 'global', $4, now(), true, jsonb_build_object('endpoint', 'http://x', 'sealed', $5::text))`,
     [
       ENTRY.cacheKey,
       ENTRY.name,
