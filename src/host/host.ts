@@ -89,7 +89,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     bodyLimit: config.bodyLimitBytes,
     requestTimeout: config.requestTimeoutSeconds * 1000,
     http: httpLimits(config),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: URL_BYTES_MAX },
     trustProxy: config.trustProxy.length === 0 ? false : [...config.trustProxy],
     requestIdHeader: false,
     genReqId: (raw) => nextRequestId(raw.headers['x-request-id']),

@@ -38,6 +38,12 @@ describe('ids', () => {
     }
   });
 
+  test('what is too long for a name in a path is 422, and an address that is too long 413', async () => {
+    const long = (length: number) => ask(app, 'GET', `/api/keychain/1/${'x'.repeat(length)}`);
+    expect((await long(4_000)).status).toBe(422);
+    expect((await long(9_000)).status).toBe(413);
+  });
+
   test.each([
     ['"1e3"'],
     ['"041007"'],
