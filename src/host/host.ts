@@ -33,6 +33,8 @@ import { traceFields, traceRequest } from './request-span.ts';
 import { createAllowedMethods, refuseUnknown, registerRoutes } from './routing.ts';
 
 const URL_BYTES_MAX = 8_192;
+/** Above what an address may have: the router answers 404 by itself, and what is too long has refusals of its own. */
+const PARAM_LENGTH_MAX = 16_384;
 const SLOW_MS = 1_000;
 
 export type HostConfig = Pick<
@@ -89,7 +91,7 @@ export function createHost(services: Services, options: HostOptions): FastifyIns
     bodyLimit: config.bodyLimitBytes,
     requestTimeout: config.requestTimeoutSeconds * 1000,
     http: httpLimits(config),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: URL_BYTES_MAX },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: PARAM_LENGTH_MAX },
     trustProxy: config.trustProxy.length === 0 ? false : [...config.trustProxy],
     requestIdHeader: false,
     genReqId: (raw) => nextRequestId(raw.headers['x-request-id']),
