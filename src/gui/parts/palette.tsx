@@ -1,5 +1,5 @@
 /** Ctrl-K: pages, playbooks, and executions by number. */
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { get } from '../core/api.ts';
 import { useResource } from '../core/resource.ts';
 import { navigate, ROOT, to } from '../core/router.ts';
@@ -18,6 +18,7 @@ const PAGES: readonly Choice[] = [
   ['Running executions', 'executions?status=running'],
   ['Playbooks', 'playbooks'],
   ['Editor: new playbook', 'editor'],
+  ['Schedules', 'schedules'],
   ['Machines', 'machines'],
   ['Workers and commands', 'commands'],
   ['Batches', 'batches'],
@@ -31,6 +32,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const element = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
+  /** Enter came before the playbooks did. */
+  const [isAwaited, setAwaited] = useState(false);
   const playbooks = useResource('palette', (signal) =>
     get<readonly CatalogEntry[]>('/api/catalog/playbooks', {}, signal),
   );
@@ -49,9 +52,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
     element.current?.close();
     navigate(choice.href);
   };
+  useEffect(() => {
+    if (isAwaited && playbooks.data !== null) go(found[chosen]);
+  }, [isAwaited, playbooks.data]);
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'ArrowDown') setAt(Math.min(chosen + 1, found.length - 1));
     else if (event.key === 'ArrowUp') setAt(Math.max(chosen - 1, 0));
+    else if (event.key === 'Enter' && found.length === 0) setAwaited(playbooks.loading);
     else if (event.key === 'Enter') go(found[chosen]);
     else return;
     event.preventDefault();
@@ -69,6 +76,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         onInput={(event) => {
           setText(event.currentTarget.value);
           setAt(0);
+          setAwaited(false);
         }}
         onKeyDown={onKey}
       />
