@@ -1,4 +1,7 @@
 /** A start that takes long: the port answers all the while, and a process told to stop meanwhile stops. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { queryRows, startTestPostgres } from '../support/postgres.ts';
@@ -106,4 +109,40 @@ test('a wrong encryption key ends the start before the schema is changed', async
   expect((await second.ended).code).toBe(78);
   expect(second.output()).toMatch(/encryption key k1 is not the key of that id/);
   expect(await queryRows(postgres.url, newest)).not.toEqual([before]);
+});
+
+test('a signal to `npm start` ends the service, although the shell between them passes none on', async () => {
+  const postgres = await startTestPostgres();
+  stage.onEnd(() => postgres.stop());
+  const port = await freePort();
+  const npm = spawn('npm', ['start'], {
+    cwd: fileURLToPath(new URL('../../', import.meta.url)),
+    env: {
+      ...process.env,
+      SVC_PORT: String(port),
+      SVC_DATA_DIR: await stage.folder(),
+      SVC_DATABASE_URL: postgres.url,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = once(npm, 'exit');
+  let said = '';
+  npm.stdout.on('data', (chunk) => {
+    said += String(chunk);
+  });
+  const isThere = () =>
+    fetch(`http://127.0.0.1:${port}/health`).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(() => said, { timeout: 60_000 }).toContain('Ctrl-C stops it');
+  expect(await isThere()).toBe(true);
+  npm.kill('SIGTERM');
+  await ended;
+  await expect.poll(isThere, { timeout: 30_000 }).toBe(false);
+  await expect
+    .poll(() => queryRows(postgres.url, `select status from core.runtime where kind = 'worker_pool'`), {
+      timeout: 30_000,
+    })
+    .toEqual([{ status: 'offline' }]);
 });
