@@ -92,8 +92,8 @@ function outcomesOf(rows: readonly EventRow[], path: string | null = null): Json
     const context = isMap(row.result?.['context']) ? row.result['context'] : {};
     const failed = { ...place, error: { kind: 'unknown', code: 'EARLIER', message: 'an earlier try' } };
     const tries = triesOf(row);
-    // Branches end in the order in which they did.
-    const last = { ...place, try: tries, duration_ms: tries === 1 ? Number(row['duration'] ?? 0) : 0 };
+    // Branches end in the order in which they were reported, which on a busy machine is not that of what they took.
+    const last = { ...place, try: tries, duration_ms: tries === 1 ? row.event_id : 0 };
     const error = isMap(context['error']) ? context['error'] : null;
     return [
       error === null
