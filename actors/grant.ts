@@ -165,5 +165,5 @@ function isClaim(row: CommandRow): boolean {
 
 /** The end of its command is the end of its step: it is neither an iteration nor a claim of a cursor (language 13.3). */
 export function endsStep(row: CommandRow): boolean {
-  return row.iterationIndex === null && !/\/claim\.\d+\.\d+$/.test(row.commandKey);
+  return row.iterationIndex === null && !isClaim(row);
 }

@@ -2,7 +2,6 @@
 import * as v from 'valibot';
 import { invariantsAnswer, keysAnswer, rotationAnswer } from '../wire/admin.ts';
 import { createdToken, revokedToken, tokenList } from '../wire/token.ts';
-import { TransportError } from './errors.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
 const cleanupAnswer = v.object({
@@ -136,15 +135,13 @@ export class AdminClient {
     return (await this.#ask(v.object({ items: v.array(workerItem) }), 'GET', '/api/worker/pools')).items;
   }
 
-  async #ask<S extends v.GenericSchema>(
+  #ask<S extends v.GenericSchema>(
     schema: S,
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
     more: { body?: unknown; query?: Record<string, string | number | undefined> } = {},
   ): Promise<v.InferOutput<S>> {
-    const answer = v.safeParse(schema, await this.#transport.send({ method, path, ...more, ...this.#limits() }));
-    if (answer.success) return answer.output;
-    throw new TransportError(`the answer of ${method} ${path} is not what the service sends`);
+    return this.#transport.ask(schema, { method, path, ...more, ...this.#limits() });
   }
 
   #limits(): { timeoutMs?: number } {

@@ -46,7 +46,6 @@ import {
   type TraceAnswer,
   traceAnswer,
 } from './answers.ts';
-import { TransportError } from './errors.ts';
 import { type Call, Transport, type TransportOptions } from './transport.ts';
 
 /** Tries of a call that may be repeated. */
@@ -121,7 +120,7 @@ export class CallboardClient {
   // ---------------------------------------------------------------- service, catalog
 
   health(options: CallOptions = {}): Promise<HealthAnswer> {
-    return this.#ask(healthAnswer, { method: 'GET', path: '/api/health', ...options });
+    return this.#transport.ask(healthAnswer, { method: 'GET', path: '/api/health', ...options });
   }
 
   register(
@@ -135,12 +134,12 @@ export class CallboardClient {
       ...(resource_type && { resource_type }),
       ...(if_changed && { if_changed }),
     };
-    return this.#ask(registerAnswer, { method: 'POST', path: '/api/catalog/register', body, ...rest });
+    return this.#transport.ask(registerAnswer, { method: 'POST', path: '/api/catalog/register', body, ...rest });
   }
 
   catalogList(query: { q?: string; kind?: string } = {}, options: CallOptions = {}): Promise<CatalogEntryAnswer[]> {
     const path = '/api/catalog/playbooks';
-    return this.#ask(v.array(catalogEntry), { method: 'GET', path, query, tries: TRIES, ...options });
+    return this.#transport.ask(v.array(catalogEntry), { method: 'GET', path, query, tries: TRIES, ...options });
   }
 
   catalogGet(
@@ -149,14 +148,20 @@ export class CallboardClient {
     options: CallOptions = {},
   ): Promise<CatalogEntryAnswer> {
     const place = `/api/catalog/playbook/${path.split('/').map(encodeURIComponent).join('/')}`;
-    return this.#ask(catalogEntry, { method: 'GET', path: place, query: { version }, tries: TRIES, ...options });
+    return this.#transport.ask(catalogEntry, {
+      method: 'GET',
+      path: place,
+      query: { version },
+      tries: TRIES,
+      ...options,
+    });
   }
 
   // ---------------------------------------------------------------- executions
 
   /** Repeated only with an `idempotency_key`: without one a lost answer may have started an execution. */
   execute(request: StartRequest, options: CallOptions = {}): Promise<StartAnswer> {
-    return this.#ask(startAnswer, {
+    return this.#transport.ask(startAnswer, {
       method: 'POST',
       path: '/api/execute',
       body: request,
@@ -169,11 +174,11 @@ export class CallboardClient {
   /** The older start call with its own answer (api 2.3.2). */
   run(path: string, payload: JsonMap = {}, options: CallOptions = {}): Promise<StartAnswer> {
     const call: Call = { method: 'POST', path: '/api/run/playbook', body: { path, payload }, ...options };
-    return this.#ask(startAnswer, call);
+    return this.#transport.ask(startAnswer, call);
   }
 
   execution(executionId: number, options: CallOptions = {}): Promise<ExecutionAnswer> {
-    return this.#ask(executionAnswer, {
+    return this.#transport.ask(executionAnswer, {
       method: 'GET',
       path: `/api/executions/${executionId}`,
       query: { include_events: false },
@@ -184,27 +189,32 @@ export class CallboardClient {
 
   executionStatus(executionId: number, options: CallOptions = {}): Promise<StatusAnswer> {
     const path = `/api/executions/${executionId}/status`;
-    return this.#ask(statusAnswer, { method: 'GET', path, tries: TRIES, ...options });
+    return this.#transport.ask(statusAnswer, { method: 'GET', path, tries: TRIES, ...options });
   }
 
   executions(query: ExecutionQuery = {}, options: CallOptions = {}): Promise<ExecutionAnswer[]> {
     const call: Call = { method: 'GET', path: '/api/executions', query: { ...query }, tries: TRIES, ...options };
-    return this.#ask(v.array(executionAnswer), call);
+    return this.#transport.ask(v.array(executionAnswer), call);
   }
 
   machine(name: string, options: CallOptions = {}): Promise<MachineAnswer> {
-    return this.#ask(machineAnswer, { method: 'GET', path: `/api/machines/${name}`, tries: TRIES, ...options });
+    return this.#transport.ask(machineAnswer, {
+      method: 'GET',
+      path: `/api/machines/${name}`,
+      tries: TRIES,
+      ...options,
+    });
   }
 
   /** Frames of the chart of an execution behind frame `after`, those that changed something. */
   trace(executionId: number, after: number, options: CallOptions = {}): Promise<TraceAnswer> {
     const path = `/api/executions/${executionId}/trace`;
-    return this.#ask(traceAnswer, { method: 'GET', path, query: { after }, tries: TRIES, ...options });
+    return this.#transport.ask(traceAnswer, { method: 'GET', path, query: { after }, tries: TRIES, ...options });
   }
 
   /** One page of the log. */
   events(executionId: number, query: EventQuery = {}, options: CallOptions = {}): Promise<EventsAnswer> {
-    return this.#ask(eventsAnswer, {
+    return this.#transport.ask(eventsAnswer, {
       method: 'GET',
       path: `/api/executions/${executionId}/events`,
       query: { order: 'asc', ...query },
@@ -230,28 +240,28 @@ export class CallboardClient {
     options: CallOptions = {},
   ): Promise<CancelAnswer> {
     const path = `/api/executions/${executionId}/cancel`;
-    return this.#ask(cancelAnswer, { method: 'POST', path, body: request, tries: TRIES, ...options });
+    return this.#transport.ask(cancelAnswer, { method: 'POST', path, body: request, tries: TRIES, ...options });
   }
 
   // ---------------------------------------------------------------- the worker protocol
 
   workerRegister(request: RegisterBody, options: CallOptions = {}): Promise<WorkerRegisterAnswer> {
     const path = '/api/worker/pool/register';
-    return this.#ask(workerRegisterAnswer, { method: 'POST', path, body: request, ...options });
+    return this.#transport.ask(workerRegisterAnswer, { method: 'POST', path, body: request, ...options });
   }
 
   workerHeartbeat(request: HeartbeatBody, options: CallOptions = {}): Promise<HeartbeatAnswer> {
     const path = '/api/worker/pool/heartbeat';
-    return this.#ask(heartbeatAnswer, { method: 'POST', path, body: request, ...options });
+    return this.#transport.ask(heartbeatAnswer, { method: 'POST', path, body: request, ...options });
   }
 
   workerDeregister(request: DeregisterBody, options: CallOptions = {}): Promise<DeregisterAnswer> {
     const path = '/api/worker/pool/deregister';
-    return this.#ask(deregisterAnswer, { method: 'POST', path, body: request, ...options });
+    return this.#transport.ask(deregisterAnswer, { method: 'POST', path, body: request, ...options });
   }
 
   exchange(request: ExchangeBody, options: CallOptions = {}): Promise<ExchangeAnswer> {
-    return this.#ask(exchangeAnswer, {
+    return this.#transport.ask(exchangeAnswer, {
       method: 'POST',
       path: '/api/worker/exchange',
       body: request,
@@ -261,7 +271,7 @@ export class CallboardClient {
   }
 
   claim(request: ClaimManyBody, options: CallOptions = {}): Promise<ClaimManyAnswer> {
-    return this.#ask(claimManyAnswer, {
+    return this.#transport.ask(claimManyAnswer, {
       method: 'POST',
       path: '/api/commands/claim',
       body: request,
@@ -281,7 +291,7 @@ export class CallboardClient {
     const { executionId: execution_id, workerId: worker_id, tries = TRIES, ...rest } = options;
     const query = { include_data: withData, execution_id, worker_id };
     const path = `/api/credentials/${encodeURIComponent(name)}`;
-    return this.#ask(credentialAnswer, { method: 'GET', path, query, tries, ...rest });
+    return this.#transport.ask(credentialAnswer, { method: 'GET', path, query, tries, ...rest });
   }
 
   /** A read that is answered with data is counted; `claimRenewal` asks to be the one who renews. */
@@ -293,7 +303,7 @@ export class CallboardClient {
     const { scope: scope_type, executionId, claimRenewal: claim_renewal, workerId: worker_id, ...rest } = options;
     const query = { scope_type, execution_id: executionId, claim_renewal, worker_id };
     const path = `/api/keychain/${catalogId}/${encodeURIComponent(name)}`;
-    return this.#ask(keychainReading, { method: 'GET', path, query, tries: TRIES, ...rest });
+    return this.#transport.ask(keychainReading, { method: 'GET', path, query, tries: TRIES, ...rest });
   }
 
   /** Replaces what is there, so it may be repeated. */
@@ -309,7 +319,7 @@ export class CallboardClient {
   /** The same bytes under the same name give the same reference, so it may be repeated. */
   putResult(executionId: number, request: PutResultRequest, options: CallOptions = {}): Promise<PutResultAnswer> {
     const path = `/api/result/${executionId}`;
-    return this.#ask(putResultAnswer, { method: 'PUT', path, body: request, tries: TRIES, ...options });
+    return this.#transport.ask(putResultAnswer, { method: 'PUT', path, body: request, tries: TRIES, ...options });
   }
 
   /** The stored JSON behind a reference. */
@@ -320,14 +330,6 @@ export class CallboardClient {
       query: { ref },
       tries: TRIES,
       ...options,
-    });
-  }
-
-  async #ask<S extends v.GenericSchema>(schema: S, call: Call): Promise<v.InferOutput<S>> {
-    const answer = v.safeParse(schema, await this.#transport.send(call));
-    if (answer.success) return answer.output;
-    throw new TransportError(`the answer of ${call.method} ${call.path} is not what the service sends`, {
-      cause: new Error(answer.issues.map((issue) => `${v.getDotPath(issue) ?? 'body'}: ${issue.message}`).join('; ')),
     });
   }
 }

@@ -2,7 +2,6 @@
 import * as v from 'valibot';
 import type { JsonMap } from '../../machines/json.ts';
 import { schedule } from '../wire/schedule.ts';
-import { TransportError } from './errors.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
 export type ListedSchedule = v.InferOutput<typeof schedule>;
@@ -37,35 +36,25 @@ export class ScheduleClient {
 
   /** By name. */
   async list(): Promise<readonly ListedSchedule[]> {
-    return (await this.#ask(list, 'GET', '/api/schedules')).items;
+    return (await this.#transport.ask(list, { method: 'GET', path: '/api/schedules' })).items;
   }
 
   create(plan: SchedulePlan): Promise<ListedSchedule> {
-    return this.#ask(schedule, 'POST', '/api/schedules', plan);
+    return this.#transport.ask(schedule, { method: 'POST', path: '/api/schedules', body: plan });
   }
 
   change(scheduleId: number, change: { readonly enabled: boolean }): Promise<ListedSchedule> {
-    return this.#ask(schedule, 'PUT', `/api/schedules/${scheduleId}`, change);
+    return this.#transport.ask(schedule, { method: 'PUT', path: `/api/schedules/${scheduleId}`, body: change });
   }
 
   remove(scheduleId: number): Promise<v.InferOutput<typeof removed>> {
-    return this.#ask(removed, 'DELETE', `/api/schedules/${scheduleId}`);
+    return this.#transport.ask(removed, { method: 'DELETE', path: `/api/schedules/${scheduleId}` });
   }
 
   /** Starts it now; the id of the execution. */
   async trigger(scheduleId: number): Promise<number> {
-    return (await this.#ask(started, 'POST', `/api/schedules/${scheduleId}/trigger`, {})).execution_id;
-  }
-
-  async #ask<S extends v.GenericSchema>(
-    schema: S,
-    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
-    path: string,
-    body?: unknown,
-  ): Promise<v.InferOutput<S>> {
-    const sent = await this.#transport.send({ method, path, ...(body === undefined ? {} : { body }) });
-    const answer = v.safeParse(schema, sent);
-    if (answer.success) return answer.output;
-    throw new TransportError(`the answer of ${method} ${path} is not what the service sends`);
+    return (
+      await this.#transport.ask(started, { method: 'POST', path: `/api/schedules/${scheduleId}/trigger`, body: {} })
+    ).execution_id;
   }
 }

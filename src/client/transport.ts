@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
+import * as v from 'valibot';
 import type { Json } from '../../machines/json.ts';
 import { ApiError, isPassing, TransportError } from './errors.ts';
 
@@ -53,6 +54,15 @@ export class Transport {
       accept: 'application/json',
       ...(options.token == null ? {} : { authorization: `Bearer ${options.token}` }),
     };
+  }
+
+  /** The answer as the schema says. Throws what `send` throws, and TransportError for an answer that nobody sends. */
+  async ask<S extends v.GenericSchema>(schema: S, call: Call): Promise<v.InferOutput<S>> {
+    const answer = v.safeParse(schema, await this.send(call));
+    if (answer.success) return answer.output;
+    throw new TransportError(`the answer of ${call.method} ${call.path} is not what the service sends`, {
+      cause: new Error(answer.issues.map((issue) => `${v.getDotPath(issue) ?? 'body'}: ${issue.message}`).join('; ')),
+    });
   }
 
   /** The answer's JSON. Throws ApiError, TransportError, or the signal's reason. */

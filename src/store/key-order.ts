@@ -24,7 +24,8 @@ export function withKeyOrders(flush: Flush): Flush {
 }
 
 function withEventOrder(event: EventRow): EventRow {
-  const order = orderOf(visibleParts(event));
+  // Most events show templates nothing.
+  const order = PLACES[event.type] === undefined ? null : orderOf(visibleParts(event));
   if (order === null && event.meta[KEY] === undefined) return event;
   const { [KEY]: _foreign, ...meta } = event.meta;
   return { ...event, meta: order === null ? meta : { ...meta, [KEY]: order } };
