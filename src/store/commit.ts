@@ -1,7 +1,7 @@
 /**
  * The one write path of the engine: a flush as one transaction in one network write. The number of statements does not
- * depend on the number of rows; each takes one JSON text whose keys are the names of the port, so nothing is mapped on
- * the way out. Locks come first, in ascending order, and belong to the transaction.
+ * depend on the number of rows; each takes its rows as one JSON text (flush-rows.ts). Locks come first, in ascending
+ * order, and belong to the transaction.
  *
  * Nobody waits between statements, so what must hold is checked by the database: `core.require_all` ends the
  * transaction when a head is not at the event the turns were computed from, and then nothing is written.
@@ -9,16 +9,11 @@
 import pg from 'pg';
 import { endedBy } from '../../actors/keychain-store.ts';
 import { LeaseLostError } from '../../actors/lease.ts';
-import {
-  type CommitPhase,
-  DuplicateKeyError,
-  type Flush,
-  type HeadChange,
-  RefusedWriteError,
-  StaleError,
-} from '../../actors/ports.ts';
+import { type CommitPhase, DuplicateKeyError, type Flush, RefusedWriteError, StaleError } from '../../actors/ports.ts';
+import { AUDITS, BATCHES, CHANGES, COMMANDS, EVENTS, EXECUTIONS, flatHead, HEADS, MOVES } from './flush-rows.ts';
 import { REMOVE_ENDED } from './keychain.ts';
 import type { Pipeline, Statement } from './pipeline.ts';
+import { type RowSet, SOURCE } from './row-set.ts';
 
 const STALE_HEAD = 'CB001';
 const MISSING_COMMAND = 'CB002';
@@ -74,41 +69,26 @@ export function statementsOf(flush: Flush): readonly Statement[] {
   for (const fence of flush.fences ?? []) {
     add('fence', FENCE, [fence], () => [fence.name, fence.holder, fence.token]);
   }
-  add('start', INSERT_EXECUTIONS, flush.started, () => [JSON.stringify(flush.started)]);
-  add('append', INSERT_EVENTS, flush.events, () => [JSON.stringify(flush.events)]);
-  add('issue', INSERT_COMMANDS, flush.issued, () => [JSON.stringify(flush.issued)]);
+  add('start', INSERT_EXECUTIONS, flush.started, () => [EXECUTIONS.text(flush.started)]);
+  add('append', INSERT_EVENTS, flush.events, () => [EVENTS.text(flush.events)]);
+  add('issue', INSERT_COMMANDS, flush.issued, () => [COMMANDS.text(flush.issued)]);
   add('keep', INSERT_RESULTS, flush.results, () => [JSON.stringify(flush.results)]);
   add('change', UPDATE_COMMANDS, flush.commands, () => [
-    JSON.stringify(flush.commands),
+    CHANGES.text(flush.commands),
     flush.commands.map((change) => change.commandId),
   ]);
   add('head', UPDATE_HEADS, flush.heads, () => [
-    JSON.stringify(flush.heads.map(flatHead)),
+    HEADS.text(flush.heads.map(flatHead)),
     flush.heads.map((head) => head.executionId),
   ]);
   const ended = endedBy(flush);
   add('forget', REMOVE_ENDED, ended, () => [ended]);
   const { accepted, moved } = flush.batches;
-  add('accept', INSERT_BATCHES, accepted, () => [JSON.stringify(accepted)]);
-  add('batch', UPDATE_BATCHES, moved, () => [JSON.stringify(moved), moved.map((move) => move.requestId)]);
+  add('accept', INSERT_BATCHES, accepted, () => [BATCHES.text(accepted)]);
+  add('batch', UPDATE_BATCHES, moved, () => [MOVES.text(moved), moved.map((move) => move.requestId)]);
   const { audits = [] } = flush;
-  add('audit', INSERT_AUDITS, audits, () => [JSON.stringify(audits)]);
+  add('audit', INSERT_AUDITS, audits, () => [AUDITS.text(audits)]);
   return statements;
-}
-
-function flatHead(head: HeadChange) {
-  const { end, snapshot } = head;
-  return {
-    ...head,
-    end: undefined,
-    snapshot: undefined,
-    ...end,
-    state:
-      snapshot === null
-        ? null
-        : { value: snapshot.value, context: snapshot.context, through_event_id: snapshot.throughEventId },
-    machineVersion: snapshot?.machineVersion ?? null,
-  };
 }
 
 function explained(error: unknown, flush: Flush): unknown {
@@ -136,12 +116,6 @@ function idsIn(text: string, flush: Flush): readonly number[] {
   return named.every((id) => id > 0) ? named : flush.locks;
 }
 
-const INSERT_AUDITS = `
-insert into core.audit (audit_id, actor, role, action, target, outcome, request_id, ip, detail)
-select "auditId", actor, role, action, target, outcome, "requestId", ip, detail
-from jsonb_to_recordset($1::text::jsonb) as row("auditId" bigint, actor text, role text, action text, target text, outcome text,
-  "requestId" text, ip text, detail jsonb)`;
-
 const LOCK = `
 select pg_advisory_xact_lock(hashtextextended('core.execution', id)) from unnest($1::bigint[]) as id`;
 
@@ -155,56 +129,19 @@ with standing as (
 )
 select core.require_all(array[$3]::bigint[], array(select token from standing), '${LOST_LEASE}')`;
 
-const INSERT_EVENTS = `
-insert into core.event (execution_id, event_id, cause_id, catalog_id, event_type, status, node_id, node_name, node_type,
-  parent_event_id, parent_execution_id, command_id, attempt, worker_id, report_id, report_seq, closes, stale, duration,
-  context, result, error, meta, engine_version, created_at)
-select "executionId", "eventId", "causeId", "catalogId", type, status, "nodeId", "nodeName", "nodeType",
-  "parentEventId", "parentExecutionId", "commandId", attempt, "workerId", "reportId", "reportSeq", closes, stale, duration,
-  context, result, error, meta, "engineVersion", at
-from json_to_recordset($1::json) as event ("executionId" bigint, "eventId" bigint, "causeId" bigint, "catalogId" bigint,
-  type text, status text, "nodeId" text, "nodeName" text, "nodeType" text, "parentEventId" bigint,
-  "parentExecutionId" bigint, "commandId" bigint, attempt int, "workerId" text, "reportId" text, "reportSeq" int,
-  closes boolean, stale boolean, duration double precision, context jsonb, result jsonb, error text, meta jsonb,
-  "engineVersion" int, at timestamptz)`;
+const INSERT_EVENTS = insertInto('core.event', EVENTS);
+const INSERT_EXECUTIONS = insertInto('core.execution', EXECUTIONS);
+const INSERT_COMMANDS = insertInto('core.command', COMMANDS);
+const INSERT_BATCHES = insertInto('core.batch_request', BATCHES);
+const INSERT_AUDITS = insertInto('core.audit', AUDITS);
 
-const INSERT_EXECUTIONS = `
-insert into core.execution (execution_id, root_execution_id, parent_execution_id, parent_command_id, parent_event_id,
-  rerun_of, catalog_id, path, version, kind, pool, priority, status, workload, result, result_ref, error, error_detail,
-  progress_detail, current_step, progress, last_event_id, handled_through, last_event_type, last_node_name,
-  engine_version, machine_version, open_commands, next_wake_at, start_time, end_time, idempotency_key, request_hash,
-  labels, trace, created_by)
-select "executionId", "rootExecutionId", "parentExecutionId", "parentCommandId", "parentEventId",
-  "rerunOf", "catalogId", path, version, kind, pool, priority, status, workload, result, "resultRef", error, "errorDetail",
-  "progressDetail", "currentStep", progress, "lastEventId", "handledThrough", "lastEventType", "lastNodeName",
-  "engineVersion", "machineVersion", "openCommands", "nextWakeAt", "startTime", "endTime", "idempotencyKey",
-  decode("requestHash", 'hex'), labels, trace, "createdBy"
-from json_to_recordset($1::json) as execution ("executionId" bigint, "rootExecutionId" bigint,
-  "parentExecutionId" bigint, "parentCommandId" bigint, "parentEventId" bigint, "rerunOf" bigint, "catalogId" bigint,
-  path text, version int, kind text, pool text, priority smallint, status text, workload jsonb, result jsonb,
-  "resultRef" text, error text, "errorDetail" jsonb, "progressDetail" jsonb, "currentStep" text, progress smallint,
-  "lastEventId" bigint, "handledThrough" bigint, "lastEventType" text, "lastNodeName" text, "engineVersion" int,
-  "machineVersion" int, "openCommands" int, "nextWakeAt" timestamptz, "startTime" timestamptz, "endTime" timestamptz,
-  "idempotencyKey" text, "requestHash" text, labels jsonb, trace text, "createdBy" text)`;
-
-const INSERT_COMMANDS = `
-insert into core.command (execution_id, command_id, event_id, catalog_id, command_key, step_name, tool_kind, pool,
-  activation, iteration_index, status, attempt, max_attempts, priority, worker_id, claim_id, claimed_at, started_at,
-  heartbeat_at, completed_at, parked_on, next_wake_at, republished_at, republish_count, context, context_ref, error,
-  latest_event_id, meta, created_at)
-select "executionId", "commandId", "eventId", "catalogId", "commandKey", "stepName", "toolKind", pool,
-  activation, "iterationIndex", status, attempt, "maxAttempts", priority, "workerId", "claimId", "claimedAt", "startedAt",
-  "heartbeatAt", "completedAt", "parkedOn", "nextWakeAt", "republishedAt", "republishCount", context, "contextRef", error,
-  "latestEventId", meta, "createdAt"
-from json_to_recordset($1::json) as command ("executionId" bigint, "commandId" bigint, "eventId" bigint,
-  "catalogId" bigint, "commandKey" text, "stepName" text, "toolKind" text, pool text, activation int,
-  "iterationIndex" int, status text, attempt int, "maxAttempts" int, priority smallint, "workerId" text, "claimId" text,
-  "claimedAt" timestamptz, "startedAt" timestamptz, "heartbeatAt" timestamptz, "completedAt" timestamptz,
-  "parkedOn" bigint, "nextWakeAt" timestamptz, "republishedAt" timestamptz, "republishCount" int, context jsonb,
-  "contextRef" text, error text, "latestEventId" bigint, meta jsonb, "createdAt" timestamptz)`;
+function insertInto(table: string, { columns, values }: Pick<RowSet<unknown>, 'columns' | 'values'>): string {
+  return `insert into ${table} (${columns}) select ${values} from ${SOURCE}`;
+}
 
 // The same bytes under the same name are one result when a worker stores them (api 2.12.1). Here each row has been
-// named by an event already, so a repetition is kept under a name of its own.
+// named by an event already, so a repetition is kept under a name of its own. Payloads may be megabytes of text, which
+// a list in jsonb would hold twice.
 const INSERT_RESULTS = `
 with fresh as (
   select *, row_number() over (partition by "executionId", name, sha256 order by "resultId") as occurrence
@@ -230,10 +167,7 @@ with written as (
     parked_on = change."parkedOn", next_wake_at = change."nextWakeAt", error = change.error,
     latest_event_id = change."latestEventId", context = coalesce(change.context, command.context),
     updated_at = clock_timestamp()
-  from json_to_recordset($1::json) as change ("executionId" bigint, "commandId" bigint, status text, attempt int,
-    "maxAttempts" int, context jsonb,
-    "workerId" text, "claimId" text, "claimedAt" timestamptz, "startedAt" timestamptz, "completedAt" timestamptz,
-    "parkedOn" bigint, "nextWakeAt" timestamptz, error text, "latestEventId" bigint)
+  from ${CHANGES.relation} as change
   where command.execution_id = change."executionId" and command.command_id = change."commandId"
   returning command.command_id
 )
@@ -255,23 +189,12 @@ with written as (
     progress_detail = coalesce(head."progressDetail", execution.progress_detail),
     end_time = coalesce(head."endTime", execution.end_time), state = coalesce(head.state, execution.state),
     machine_version = coalesce(head."machineVersion", execution.machine_version), updated_at = clock_timestamp()
-  from json_to_recordset($1::json) as head ("executionId" bigint, "expectedLastEventId" bigint,
-    "expectedHandledThrough" bigint, "lastEventId" bigint, "handledThrough" bigint, "lastEventType" text, "lastNodeName" text, "currentStep" text, progress smallint,
-    "openCommands" int, "nextWakeAt" timestamptz, late boolean, status text, result jsonb, "resultRef" text, error text,
-    "errorDetail" jsonb, "progressDetail" jsonb, "endTime" timestamptz, state jsonb, "machineVersion" int)
+  from ${HEADS.relation} as head
   where execution.execution_id = head."executionId" and execution.last_event_id = head."expectedLastEventId"
     and execution.handled_through = head."expectedHandledThrough"
   returning execution.execution_id
 )
 select core.require_all($2::bigint[], array(select execution_id from written), '${STALE_HEAD}')`;
-
-const INSERT_BATCHES = `
-insert into core.batch_request (request_id, execution_id, idempotency_key, body_hash, state, event_ids, event_count,
-  worker_id, created_at, updated_at)
-select "requestId", "executionId", "idempotencyKey", decode("bodyHash", 'hex'), state, "eventIds", "eventCount",
-  "workerId", "createdAt", "createdAt"
-from json_to_recordset($1::json) as batch ("requestId" bigint, "executionId" bigint, "idempotencyKey" text,
-  "bodyHash" text, state text, "eventIds" bigint[], "eventCount" int, "workerId" text, "createdAt" timestamptz)`;
 
 // A batch moves from the state it was read in, or nothing moves: two processors may have the same job. The deadline tells
 // apart the rounds of a batch that failed and was taken up again.
@@ -281,9 +204,7 @@ with moved as (
   set state = move.state, error_code = move."errorCode", message = move.message,
     commands_generated = move."commandsGenerated", deadline_at = move."deadlineAt", queue_wait_ms = move."queueWaitMs",
     timings = move.timings, updated_at = clock_timestamp()
-  from json_to_recordset($1::json) as move ("requestId" bigint, "from" text, state text, "errorCode" text, message text,
-    "commandsGenerated" int, "deadlineAt" timestamptz, "queueWaitMs" double precision, timings jsonb,
-    "fromDeadlineAt" timestamptz)
+  from ${MOVES.relation} as move
   where batch.request_id = move."requestId" and batch.state = move."from"
     and batch.deadline_at is not distinct from move."fromDeadlineAt"
   returning batch.request_id
