@@ -111,6 +111,7 @@ export class WorkerLoop {
       const max = Math.min(CLAIM_MAX, this.#work.idle - (this.#reportClaim?.max ?? 0));
       if (this.#pollClaim === null && max < 1) {
         await this.#pollBell.heard();
+        await afterReports();
         continue;
       }
       this.#pollClaim ??= this.#newClaim(max);
@@ -127,6 +128,7 @@ export class WorkerLoop {
       this.#pollClaim = null;
       this.#apply(answer);
       this.#reportBell.ring();
+      await afterReports();
     }
   }
 
@@ -269,6 +271,12 @@ export class WorkerLoop {
   async #until(condition: () => boolean, deadline: number): Promise<void> {
     while (!condition() && this.#options.now() < deadline) await pause(20);
   }
+}
+
+/** Somebody waits for a report: what ends at once leaves before the next poll, and its claim may make that one needless. */
+async function afterReports(): Promise<void> {
+  await breathe();
+  await breathe();
 }
 
 function isForgotten(error: unknown): boolean {
