@@ -61,6 +61,7 @@ export interface FlusherParts {
 }
 
 const FLUSHES_AT_ONCE = 2;
+const TICK_MS = 1;
 /** Room for one loop that goes out all at once; ordinary turns issue a command or two. */
 const IDS_PER_FLUSH = 2_048;
 const IDS_PER_TURN = 8;
@@ -127,7 +128,7 @@ export class Flusher {
       const claimants = this.#takeClaimants();
       if (batch.length === 0 && claimants.length === 0) break;
       this.#underWay += 1;
-      this.#begunAt = performance.now();
+      if (batch.length > 0) this.#begunAt = performance.now();
       void this.#flush(batch, claimants).finally(() => {
         this.#underWay -= 1;
         this.#pump();
@@ -136,12 +137,15 @@ export class Flusher {
     if (this.#underWay === 0 && this.#jobs.isEmpty) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** After a pause nothing waits; in a row of flushes what comes within the interval shares the next one. */
+  /**
+   * After a pause nothing waits; in a row of flushes what comes within the interval shares the next one. Timers know no
+   * less than a millisecond, so less is not waited for where nothing is under way.
+   */
   #isTooEarly(): boolean {
-    if (this.#timer !== null) return true;
     const rest = this.#begunAt + this.#parts.intervalMs - performance.now();
-    if (rest <= 0 || (this.#jobs.isEmpty && this.#claimants.size === 0)) return false;
-    this.#timer = setTimeout(() => {
+    if (rest <= (this.#underWay === 0 ? TICK_MS : 0) || (this.#jobs.isEmpty && this.#claimants.size === 0))
+      return false;
+    this.#timer ??= setTimeout(() => {
       this.#timer = null;
       this.#pump();
     }, rest);
