@@ -59,6 +59,8 @@ export class WorkerLoop {
   #toldDraining = false;
   #heldToldAt = Number.NEGATIVE_INFINITY;
   #pollOpen = false;
+  /** The next poll leaves right behind the reports: their claim leaves it the idle slots. */
+  #pollsAgain = false;
   /** Reports per exchange; one at a time while a refused one is looked for. */
   #batchMax = CLAIM_MAX;
 
@@ -128,7 +130,9 @@ export class WorkerLoop {
       this.#pollClaim = null;
       this.#apply(answer);
       this.#reportBell.ring();
+      this.#pollsAgain = true;
       await afterReports();
+      this.#pollsAgain = false;
     }
   }
 
@@ -162,7 +166,9 @@ export class WorkerLoop {
   }
 
   #claimWithReports(): Claim | null {
-    const max = Math.min(CLAIM_MAX, this.#work.appetite - (this.#pollClaim?.max ?? 0));
+    const { appetite, idle } = this.#work;
+    const polled = this.#pollClaim?.max ?? (this.#pollsAgain ? Math.min(idle, appetite - 1) : 0);
+    const max = Math.min(CLAIM_MAX, appetite - polled);
     return max < 1 ? null : this.#newClaim(max);
   }
 
