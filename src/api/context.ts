@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { CurrentCaller } from '../../actors/audit.ts';
 import type { Clock, Log } from '../../actors/ports.ts';
 import type { Services } from '../../actors/services.ts';
+import { isoOf } from '../../machines/command/instant.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Streams } from './streams.ts';
 
@@ -73,5 +74,5 @@ export function createWaits(stopping: AbortSignal): Waits {
 
 /** The instant of an answer, by the database's clock. */
 export function nowIso(clock: Clock): string {
-  return new Date(clock.now()).toISOString();
+  return isoOf(clock.now());
 }

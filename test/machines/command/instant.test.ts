@@ -21,5 +21,14 @@ describe('instants', () => {
 
   it('refuse what is not UTC text', () => {
     expect(() => instantOf('2026-11-20 10:15:02+02')).toThrow(RangeError);
+    // As long as the usual form, and nearly it.
+    for (const text of [
+      '2026-11-20T10:15:02.12xZ',
+      '2026-11-20T10:15:02,123Z',
+      '2026.11-20T10:15:02.123Z',
+      '2O26-11-20T10:15:02.123Z',
+    ]) {
+      expect(() => instantOf(text)).toThrow(RangeError);
+    }
   });
 });
