@@ -1,6 +1,6 @@
 /** How many turns share a transaction when a least time between two is set. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Store } from '../../actors/ports.ts';
 import { World } from '../support/world.ts';
 
@@ -33,6 +33,18 @@ test('after a pause nobody waits; what comes within the interval shares the next
   }
   await Promise.all(later);
   expect(started).toEqual([1, 4]);
+});
+
+test('less than a millisecond is not waited for while nothing is under way', async () => {
+  const { started, start } = counted(1);
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  const begin = performance.now();
+  let count = 0;
+  for (; performance.now() - begin < 20; count += 1) await start();
+  const waits = timers.mock.calls.filter(([, ms]) => ms !== undefined && ms <= 1);
+  timers.mockRestore();
+  expect(waits).toEqual([]);
+  expect(started).toHaveLength(count);
 });
 
 test('a stop waits for what the interval holds back', async () => {

@@ -86,6 +86,21 @@ describe('the exchange loop', () => {
     }
   });
 
+  it('reports what ended at once before it polls again with its idle slots', async () => {
+    await start({});
+    await server.when(() => server.calls.length > 0);
+    for (const id of [1, 2]) {
+      const from = server.calls.length;
+      server.issue(id, NOOP);
+      await server.when(() => server.calls.length >= from + 2);
+      const [first, second] = server.calls.slice(from);
+      expect(first?.reports?.map((report) => report.report_id)).toEqual([`${id}:1:end`]);
+      expect(second?.reports ?? []).toEqual([]);
+      // One slot is claimed with the report.
+      expect(second?.claim).toMatchObject({ max: 7, wait_ms: 20_000 });
+    }
+  });
+
   it('carries many short commands in few calls', async () => {
     await start({});
     const ids = Array.from({ length: 640 }, (_, index) => index + 1);
