@@ -98,13 +98,20 @@ export class Children {
       const body = step?.status === 'completed' ? actor.state.materials.body(step.value) : undefined;
       if (body !== undefined) return this.#full(body.data ?? null, body.reference?.ref ?? null);
     }
-    return this.#full(child.result, child.resultRef);
+    if (child.resultRef !== null || !isContainer(child.result)) return this.#full(child.result, child.resultRef);
+    // The row has the value, but not the order of its keys.
+    const ending = await this.#parts.store.ending(child.executionId);
+    return ending?.context['result'] ?? child.result;
   }
 
   async #full(value: Json, ref: string | null): Promise<Json> {
     if (ref === null) return value;
     return (await this.#parts.store.payload(ref)) ?? value;
   }
+}
+
+function isContainer(value: Json): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 function returnStepOf(actor: ExecutionActor, row: CommandRow): string | null {

@@ -383,6 +383,8 @@ export interface Store {
   reported(executionId: number, reportIds: readonly string[]): Promise<readonly LogEvent[]>;
   /** Non-stale rows of a command, by event id. */
   commandEvents(executionId: number, commandId: number): Promise<readonly LogEvent[]>;
+  /** The event that ended it, with its values in the order of their authors; null while it runs. */
+  ending(executionId: number): Promise<LogEvent | null>;
   command(commandId: number): Promise<CommandRow | null>;
   commandsClaimedBy(claimId: string, workerId: string): Promise<readonly CommandRow[]>;
   /** PENDING commands of these pools, best first (priority, then age). */

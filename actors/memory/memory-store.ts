@@ -3,7 +3,7 @@
  * flush is checked completely before anything changes, the same keys are unique, the same losers get the same errors.
  * Hooks let a test fail a commit before it happens or lose its answer afterwards.
  */
-import type { LogEvent } from '../../machines/events.ts';
+import { type LogEvent, TERMINAL_TYPES } from '../../machines/events.ts';
 import type { Json } from '../../machines/json.ts';
 import { hintOf } from '../command-hint.ts';
 import { endedBy } from '../keychain-store.ts';
@@ -236,6 +236,9 @@ export function createMemoryStore(
     async reported(executionId, reportIds) {
       const wanted = new Set(reportIds);
       return events(executionId, (event) => event.reportId !== null && wanted.has(event.reportId));
+    },
+    async ending(executionId) {
+      return events(executionId, (event) => TERMINAL_TYPES.has(event.type))[0] ?? null;
     },
     async commandEvents(executionId, commandId) {
       return events(executionId, (event) => event.commandId === commandId && !event.stale);

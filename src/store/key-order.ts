@@ -101,6 +101,8 @@ const PLACES: Readonly<Record<string, readonly Place[] | undefined>> = {
   'loop.done': [['result']],
   'step.exit': [['result']],
   'command.heartbeat': [['context', 'resume']],
+  // What a parent is given of its child.
+  'playbook.completed': [['context', 'result']],
 };
 
 function visibleParts({ type, context, result, meta }: Pick<LogEvent, 'type' | 'context' | 'result' | 'meta'>): Json[] {

@@ -103,6 +103,11 @@ export function eventsOfCommand(pipeline: Pipeline, executionId: number, command
   return eventsOf(pipeline, 'events_of_command', EVENTS_OF_COMMAND, [executionId, commandId]);
 }
 
+export async function endingOf(pipeline: Pipeline, executionId: number): Promise<LogEvent | null> {
+  const [ending] = await eventsOf(pipeline, 'ending_of_execution', ENDING, [executionId]);
+  return ending ?? null;
+}
+
 export async function executionById(pipeline: Pipeline, executionId: number): Promise<ExecutionRow | null> {
   const rows = await lookUp<ExecutionRow>(pipeline, 'execution_by_id', EXECUTION_BY_ID, [executionId]);
   return rows[0] ?? null;
@@ -221,6 +226,11 @@ where execution_id = $1 and command_id = $2 and not stale
   and event_id >= coalesce((
     select command.event_id from core.command where command.execution_id = $1 and command.command_id = $2), 1)
 order by event_id`;
+
+const ENDING = `
+select ${EVENT_COLUMNS}
+from core.event
+where execution_id = $1 and event_type in ('playbook.completed', 'playbook.failed', 'execution.cancelled')`;
 
 const EXECUTION_BY_ID = `select ${EXECUTION_COLUMNS} from core.execution where execution_id = $1`;
 

@@ -21,6 +21,7 @@ import { commitFlush } from './commit.ts';
 import { withKeyOrders } from './key-order.ts';
 import {
   abandonedChildren,
+  endingOf,
   eventsByNumber,
   eventsOfCommand,
   executionById,
@@ -63,6 +64,7 @@ export function createStore(
     iterations: (executionId, step, activation) => iterationEvents(lookups, executionId, step, activation),
     reported: (executionId, reportIds) => reportedEvents(lookups, executionId, reportIds),
     commandEvents: (executionId, commandId) => eventsOfCommand(lookups, executionId, commandId),
+    ending: (executionId) => endingOf(lookups, executionId),
     command: (commandId) => commandById(lookups, commandId),
     commandsClaimedBy: (claimId, workerId) => commandsClaimedBy(lookups, claimId, workerId),
     pending: (pools, limit) => pendingCommands(lookups, pools, limit),

@@ -125,13 +125,17 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         const issued = command(id, catalogId, harness.nextId(), { context });
         const row = execution(id, catalogId, { path: `suite/${id}` });
         await store.commit(flush({ started: [row], events: [started, ...rows], issued: [issued] }));
+        expect(await store.ending(id)).toBeNull();
+        const ending = event(id, catalogId, 6, { type: 'playbook.completed', context: { result: map } });
+        await store.commit(flush({ events: [ending] }));
+        expect(JSON.stringify((await store.ending(id))?.context['result'])).toBe(JSON.stringify(map));
         const told = (value: unknown) => JSON.stringify(value);
         const parts = (events: readonly LogEvent[]) =>
           told(events.map(({ context, result, meta }) => [context, result?.context, meta['ctx'], meta['tasks']]));
-        const wanted = parts([started, ...rows]);
+        const wanted = parts([started, ...rows, ending]);
         const loaded = (await store.load([id])).get(id);
         expect(parts(loaded?.tail ?? [])).toBe(wanted);
-        expect(parts(await store.events(id, [1, 2, 3, 4, 5]))).toBe(wanted);
+        expect(parts(await store.events(id, [1, 2, 3, 4, 5, 6]))).toBe(wanted);
         expect(told(loaded?.openCommands[0]?.context)).toBe(told(context));
         expect(told((await store.command(issued.commandId))?.context)).toBe(told(context));
         const retried = { resume: { z: 1, a: 2 }, render_context: { args: map } };

@@ -298,4 +298,14 @@ describe('language 16 on a worker with one slot', () => {
     const failing = await narrow.register('  - { step: start, tool: { kind: shell, command: exit 1 } }');
     expect((await narrow.run(parent(failing))).status).toBe('failed');
   });
+
+  test('8.9: what a child returns keeps the order of its keys', async () => {
+    const child = await narrow.register(
+      '  - { step: start, tool: { kind: noop, result: { zeta: 1, b: [{ name: n, id: 1 }], aa: 2 } } }',
+    );
+    const ran = await narrow.run(`
+  - { step: start, tool: { kind: playbook, path: ${child}, wait: true }, next: { arcs: [{ step: after }] } }
+  - { step: after, tool: { kind: noop, result: "text: {{ start | tojson }}" } }`);
+    expect(ran.result).toContain('"zeta":1,"b":[{"name":"n","id":1}],"aa":2');
+  });
 });
