@@ -4,7 +4,7 @@
  * `postgres.log`; when the account cannot reach the directory, `pg-location` names the place used instead.
  */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -118,7 +118,7 @@ interface Home {
 async function prepareHome(dataDir: string, log: Log): Promise<Home> {
   try {
     await mkdir(dataDir, { recursive: true });
-    const probe = join(dataDir, `.writable-${process.pid}`);
+    const probe = join(dataDir, `.writable-${randomUUID()}`);
     await writeFile(probe, '');
     await rm(probe);
   } catch (cause) {
