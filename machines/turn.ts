@@ -59,4 +59,34 @@ export function fold<S extends AnyMachineSnapshot>(
   return { snapshot: next, decisions };
 }
 
+/** Changes the context by an event. */
+export type FoldInPlace<Context, Event> = (context: Context, event: Event) => void;
+
+/**
+ * As `fold`, for a chart whose context changes in place by these actions. XState says which transition is taken; where
+ * it has no target, as for nearly every event of a log, nothing else of the snapshot changes, and the actions are done
+ * here in a third of the time.
+ */
+export function foldInPlace<S extends AnyMachineSnapshot, Event extends { readonly type: string }>(
+  machine: AnyStateMachine,
+  actions: Readonly<Record<string, FoldInPlace<S['context'], Event> | undefined>>,
+  snapshot: S,
+  event: Event,
+): { readonly snapshot: S; readonly decisions: readonly string[] } {
+  const taken = machine.getTransitionData(snapshot, event);
+  if (taken.some((transition) => transition.target !== undefined)) return fold(machine, snapshot, event);
+  let decisions: string[] | null = null;
+  for (const transition of taken) {
+    // Charts of this kind name their actions.
+    for (const name of transition.actions as readonly string[]) {
+      const change = actions[name];
+      if (change === undefined) {
+        decisions ??= [];
+        decisions.push(name);
+      } else change(snapshot.context, event);
+    }
+  }
+  return { snapshot, decisions: decisions ?? NO_DECISIONS };
+}
+
 const NO_DECISIONS: readonly string[] = [];

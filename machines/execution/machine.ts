@@ -5,6 +5,7 @@
  */
 import { assign, setup } from 'xstate';
 import type { LogEvent } from '../events.ts';
+import type { FoldInPlace } from '../turn.ts';
 import * as evolve from './evolve.ts';
 import { newRun, type Run } from './run.ts';
 
@@ -21,8 +22,27 @@ export interface ExecutionMachineEvent {
   readonly log: LogEvent;
 }
 
-/** Folds in place (see run.ts), so the context stays the same object. */
-const folding = (fold: (run: Run, event: LogEvent) => void) =>
+type Fold = (run: Run, event: LogEvent) => void;
+
+/** What the actions do that change the run, in place (see run.ts). The others only name a decision. */
+const FOLDS = {
+  openRun: evolve.openRun,
+  openActivation: evolve.openActivation,
+  skipStep: evolve.skipStep,
+  copyStep: evolve.copyStep,
+  openCommand: evolve.openCommand,
+  attachOutcome: evolve.attachOutcome,
+  parkCommand: evolve.parkCommand,
+  settleCommand: evolve.settleCommand,
+  closeCommand: evolve.closeCommand,
+  endLoop: evolve.endLoop,
+  assignVariables: evolve.assignVariables,
+  markFailing: evolve.markFailing,
+  closeRun: evolve.closeRun,
+} as const satisfies Readonly<Record<string, Fold>>;
+
+/** The context stays the same object. */
+const folding = (fold: Fold) =>
   assign<ExecutionMachineContext, ExecutionMachineEvent, undefined, ExecutionMachineEvent, never>(
     ({ context, event }) => {
       fold(context.run, event.log);
@@ -30,23 +50,16 @@ const folding = (fold: (run: Run, event: LogEvent) => void) =>
     },
   );
 
+const foldings = Object.fromEntries(
+  Object.entries(FOLDS).map(([name, fold]) => [name, folding(fold)]),
+  // The names are those of the record.
+) as Record<keyof typeof FOLDS, ReturnType<typeof folding>>;
+
 const chart = setup({
   // The types of XState's setup are given by example; the objects are never read.
   types: { context: {} as ExecutionMachineContext, events: {} as ExecutionMachineEvent },
   actions: {
-    openRun: folding(evolve.openRun),
-    openActivation: folding(evolve.openActivation),
-    skipStep: folding(evolve.skipStep),
-    copyStep: folding(evolve.copyStep),
-    openCommand: folding(evolve.openCommand),
-    attachOutcome: folding(evolve.attachOutcome),
-    parkCommand: folding(evolve.parkCommand),
-    settleCommand: folding(evolve.settleCommand),
-    closeCommand: folding(evolve.closeCommand),
-    endLoop: folding(evolve.endLoop),
-    assignVariables: folding(evolve.assignVariables),
-    markFailing: folding(evolve.markFailing),
-    closeRun: folding(evolve.closeRun),
+    ...foldings,
     decideEntry: () => {},
     decideAfterCommand: () => {},
     decideAfterEnd: () => {},
@@ -132,5 +145,12 @@ export const executionMachine = chart.createMachine({
     cancelled: { type: 'final', description: 'An operator, a clean-up or a parent ended it.', tags: ['ended'] },
   },
 });
+
+/** The same folds, for `foldInPlace`. */
+export const EXECUTION_FOLDS: Readonly<
+  Record<string, FoldInPlace<ExecutionMachineContext, ExecutionMachineEvent> | undefined>
+> = Object.fromEntries(
+  Object.entries(FOLDS).map(([name, fold]) => [name, ({ run }, { log }) => fold(run, log)] as const),
+);
 
 export type ExecutionMachine = typeof executionMachine;

@@ -6,8 +6,8 @@
 import type { SnapshotFrom } from 'xstate';
 import type { EventDraft, LogEvent } from '../events.ts';
 import type { Json } from '../json.ts';
-import { fold, initialSnapshot } from '../turn.ts';
-import { executionMachine } from './machine.ts';
+import { foldInPlace, initialSnapshot } from '../turn.ts';
+import { EXECUTION_FOLDS, executionMachine } from './machine.ts';
 import { Materials } from './materials.ts';
 import type { Plan } from './plan.ts';
 import { decide } from './planner.ts';
@@ -71,8 +71,9 @@ export function absorbEvent(state: ExecutionState, event: LogEvent): readonly st
   if (state.snapshot.status === 'done') return [];
   const { run } = state.snapshot.context;
   const before = run.settled;
-  const { snapshot, decisions } = fold(executionMachine, state.snapshot, { type: event.type, log: event } as {
-    type: string;
+  const { snapshot, decisions } = foldInPlace(executionMachine, EXECUTION_FOLDS, state.snapshot, {
+    type: event.type,
+    log: event,
   });
   state.snapshot = snapshot;
   if (run.settled !== null && run.settled !== before) state.materials.keepIteration(run.settled);
