@@ -4,19 +4,29 @@
 -- locks: the log, executions and commands for a moment. Their rows are not read again: they stand under these rules already.
 -- breaking: no
 
-do $$
-declare
-  found record;
-begin
-  for found in
-    select conrelid::regclass as relation, conname
-    from pg_constraint
-    where contype = 'c' and conrelid in ('core.event'::regclass, 'core.execution'::regclass, 'core.command'::regclass)
-  loop
-    execute format('alter table %s drop constraint %I', found.relation, found.conname);
-  end loop;
-end
-$$;
+alter table core.event
+  drop constraint if exists event_event_id_check,
+  drop constraint if exists event_cause,
+  drop constraint if exists event_check,
+  drop constraint if exists event_duration_check,
+  drop constraint if exists event_result;
+alter table core.execution
+  drop constraint if exists execution_status_check,
+  drop constraint if exists execution_status_check1,
+  drop constraint if exists execution_progress_check,
+  drop constraint if exists execution_open_commands_check,
+  drop constraint if exists execution_inbox,
+  drop constraint if exists execution_end,
+  drop constraint if exists execution_rest,
+  drop constraint if exists execution_failure;
+alter table core.command
+  drop constraint if exists command_status,
+  drop constraint if exists command_attempt_check,
+  drop constraint if exists command_pending,
+  drop constraint if exists command_held,
+  drop constraint if exists command_wake,
+  drop constraint if exists command_end,
+  drop constraint if exists command_parked;
 
 create function core.refuse_row(relation text, rule text) returns boolean language plpgsql immutable as $$
 begin

@@ -167,7 +167,7 @@ export class WorkerLoop {
 
   #claimWithReports(): Claim | null {
     const { appetite, idle } = this.#work;
-    const polled = this.#pollClaim?.max ?? (this.#pollsAgain ? Math.min(idle, appetite - 1) : 0);
+    const polled = this.#pollClaim?.max ?? (this.#pollsAgain ? Math.max(0, Math.min(idle, appetite - 1)) : 0);
     const max = Math.min(CLAIM_MAX, appetite - polled);
     return max < 1 ? null : this.#newClaim(max);
   }

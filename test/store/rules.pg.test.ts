@@ -139,6 +139,15 @@ describe('the rules of a row', () => {
     });
   });
 
+  test('are all the checks these tables have', async () => {
+    const rows = await queryRows<{ name: string }>(
+      database.url,
+      `select conname as name from pg_constraint where contype = 'c'
+         and conrelid in ('core.event'::regclass, 'core.execution'::regclass, 'core.command'::regclass) order by 1`,
+    );
+    expect(rows.map(({ name }) => name)).toEqual(['command_rules', 'event_rules', 'execution_rules']);
+  });
+
   test('let rows stand that were written before, and go with new partitions', async () => {
     expect(await queryRows(database.url, 'select count(*)::int as count from core.command')).toEqual([{ count: 1 }]);
     await queryRows(
