@@ -128,6 +128,7 @@ export class Flusher {
       const claimants = this.#takeClaimants();
       if (batch.length === 0 && claimants.length === 0) break;
       this.#underWay += 1;
+      // A pass that only matches claims mostly has nothing to write.
       if (batch.length > 0) this.#begunAt = performance.now();
       void this.#flush(batch, claimants).finally(() => {
         this.#underWay -= 1;
