@@ -5,6 +5,7 @@ import { type Config, ConfigError } from './config.ts';
 import { warnOfAccess } from './host/access.ts';
 import { createCallers } from './host/caller.ts';
 import { type Door, openDoor } from './host/door.ts';
+import { createExchangeLine } from './host/exchange-line.ts';
 import { loadGui } from './host/gui.ts';
 import { createHost } from './host/host.ts';
 import { startServices } from './host/services.ts';
@@ -17,6 +18,7 @@ import { createTokenRequests, TokenRequestFailed } from './tools/http/token-requ
 import { createToolLister } from './tools/mcp/listing.ts';
 import { createSecretAsker } from './tools/secret-managers/asker.ts';
 import { SecretUnavailable } from './tools/secret-managers/provider.ts';
+import type { Line } from './wire/line.ts';
 
 export interface ServerOptions {
   readonly log: Log;
@@ -33,6 +35,8 @@ export interface ServerOptions {
 export interface RunningServer {
   /** Where it listens; with SVC_PORT=0 the port that was given. */
   readonly url: string;
+  /** For a worker in this process; null where it calls like any other. */
+  readonly exchangeLine: Line | null;
   /** From now on it answers that it is healthy. */
   declareReady(): void;
   /** From now on it is not ready, and nothing new begins; what is under way goes on. */
@@ -129,6 +133,13 @@ async function startBehind(door: Door, config: Config, options: ServerOptions): 
   let ending: Promise<void> | null = null;
   return {
     url,
+    exchangeLine: createExchangeLine(running.services, {
+      ...config,
+      isTraced: tracer.isOn,
+      log: log.child('http'),
+      clock: running.clock,
+      stopping: stopping.signal,
+    }),
     declareReady() {
       isReady = true;
     },

@@ -48,6 +48,8 @@ export interface Lifecycle {
 export interface Waits {
   /** Aborted when the connection of this reply drops or the process stops. */
   signalFor(reply: FastifyReply): AbortSignal;
+  /** Aborted when `given` is or the process stops; `over` when nobody waits any more. */
+  joined(given: AbortSignal | undefined): { readonly signal: AbortSignal; over(): void };
   /** For calls that do not wait: never aborted, and shared. */
   readonly never: AbortSignal;
 }
@@ -68,6 +70,20 @@ export function createWaits(stopping: AbortSignal): Waits {
         if (!reply.raw.writableFinished) controller.abort();
       });
       return controller.signal;
+    },
+    joined(given) {
+      const controller = new AbortController();
+      const abort = () => controller.abort();
+      if (stopping.aborted || given?.aborted === true) abort();
+      open.add(controller);
+      given?.addEventListener('abort', abort, { once: true });
+      return {
+        signal: controller.signal,
+        over() {
+          open.delete(controller);
+          given?.removeEventListener('abort', abort);
+        },
+      };
     },
   };
 }

@@ -20,8 +20,27 @@ import { type Route, route } from './route.ts';
 
 const tag = 'Workers';
 
-export function workerRoutes({ services, clock, waits, settings }: ApiContext): Route[] {
-  const { commands, workers } = services;
+interface ExchangeParts extends Pick<ApiContext, 'clock' | 'waits'> {
+  readonly services: Pick<ApiContext['services'], 'commands'>;
+}
+
+/**
+ * What the exchange does once its body is read. `waiting` gives the signal that ends a wait, and is asked only where the
+ * call waits.
+ */
+export function createExchange({ services, clock, waits }: ExchangeParts) {
+  const { commands } = services;
+  return async (body: v.InferOutput<typeof exchangeBody>, waiting: () => AbortSignal) => {
+    const isWaiting = (body.claim?.wait_ms ?? 0) > 0 && (body.reports ?? []).length === 0;
+    const { request, invalid } = toExchangeRequest(body, isWaiting ? waiting() : waits.never);
+    return exchangeToWire(await commands.exchange(request), invalid, nowIso(clock));
+  };
+}
+
+export function workerRoutes(context: ApiContext): Route[] {
+  const { services, clock, waits, settings } = context;
+  const { workers } = services;
+  const exchange = createExchange(context);
 
   function deregisterRoute(method: 'POST' | 'DELETE'): Route {
     return route({
@@ -65,11 +84,7 @@ export function workerRoutes({ services, clock, waits, settings }: ApiContext): 
           claim: { claim_id: 'c-1', max: 4 },
         },
       },
-      handle: async ({ body, reply }) => {
-        const waiting = (body.claim?.wait_ms ?? 0) > 0 && (body.reports ?? []).length === 0;
-        const { request, invalid } = toExchangeRequest(body, waiting ? waits.signalFor(reply) : waits.never);
-        return exchangeToWire(await commands.exchange(request), invalid, nowIso(clock));
-      },
+      handle: ({ body, reply }) => exchange(body, () => waits.signalFor(reply)),
     }),
     route({
       method: 'POST',

@@ -65,7 +65,7 @@ export async function startStack(config: Config, log: Log, parts: StackParts): P
       const { startWorkerProcess } = await import('./worker-process.ts');
       const token = config.worker.token ?? own?.worker ?? null;
       const settings = { ...config, worker: { ...config.worker, serverUrl: server.url, token } };
-      const worker = await startWorkerProcess(settings, log.child('worker'));
+      const worker = await startWorkerProcess(settings, log.child('worker'), { line: server.exchangeLine });
       running.push({ name: 'worker', stop: () => worker.stop() });
     }
     let stopping: Promise<void> | null = null;

@@ -1,9 +1,11 @@
 /** A worker with its tools, composed from the configuration: what `callboard worker` is, and a part of `dev` and `run`. */
+
 import { type Config, ConfigError } from '../config.ts';
 import type { Log } from '../log.ts';
 import { createMeter } from '../metrics.ts';
 import { createTracing } from '../telemetry/tracer.ts';
 import { createTools, type Tools } from '../tools/registry.ts';
+import type { Line } from '../wire/line.ts';
 import { startWorker } from '../worker/main.ts';
 import { serveMetrics } from '../worker/metrics-server.ts';
 import { packageVersion } from './package-version.ts';
@@ -16,8 +18,12 @@ export interface WorkerProcess {
   stop(): Promise<void>;
 }
 
-/** Throws ConfigError for an egress rule that cannot be read. */
-export async function startWorkerProcess(config: Config, log: Log): Promise<WorkerProcess> {
+/** `line` leads to a server in this process. Throws ConfigError for an egress rule that cannot be read. */
+export async function startWorkerProcess(
+  config: Config,
+  log: Log,
+  { line = null }: { readonly line?: Line | null } = {},
+): Promise<WorkerProcess> {
   const version = packageVersion();
   const tools = toolsOf(config, version);
   const meter = createMeter({ processMetrics: true });
@@ -27,7 +33,7 @@ export async function startWorkerProcess(config: Config, log: Log): Promise<Work
   const { metricsPort } = config.worker;
   const door = metricsPort === null ? null : await serveMetrics(metricsPort, meter);
   if (door !== null) log.info('The worker shows its metrics', { port: door.port });
-  const worker = await startWorker({ config, log, tools, version, meter, tracer });
+  const worker = await startWorker({ config, log, tools, version, meter, tracer, line });
   return {
     name: worker.name,
     registered: worker.registered,

@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
 import * as v from 'valibot';
 import type { Json } from '../../machines/json.ts';
+import type { Line, LineAnswer } from '../wire/line.ts';
 import { ApiError, isPassing, TransportError } from './errors.ts';
 
 export interface TransportOptions {
@@ -16,6 +17,8 @@ export interface TransportOptions {
   readonly connections?: number;
   /** W3C trace context of the call being made. */
   readonly traceHeaders?: () => Readonly<Record<string, string>> | undefined;
+  /** To a server in this process, for what it takes; everything else goes over the network. */
+  readonly line?: Line | null;
 }
 
 export interface Call {
@@ -40,6 +43,7 @@ export class Transport {
   readonly #prefix: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #traceHeaders: () => Readonly<Record<string, string>> | undefined;
+  readonly #line: Line | null;
 
   constructor(options: TransportOptions) {
     const url = new URL(options.serverUrl);
@@ -50,6 +54,7 @@ export class Transport {
       connect: { timeout: 5_000 },
     });
     this.#traceHeaders = options.traceHeaders ?? (() => undefined);
+    this.#line = options.line ?? null;
     this.#headers = {
       accept: 'application/json',
       ...(options.token == null ? {} : { authorization: `Bearer ${options.token}` }),
@@ -84,12 +89,27 @@ export class Transport {
 
   async #once(call: Call): Promise<Json> {
     call.signal?.throwIfAborted();
+    const { status, retryAfter, text } = await (this.#onLine(call) ?? this.#overNetwork(call));
+    const body = jsonOf(text);
+    if (status >= 200 && status < 300) {
+      if (body === undefined) throw new TransportError('the answer is not JSON');
+      return body;
+    }
+    const seconds = Number(retryAfter ?? undefined);
+    throw new ApiError(status, body ?? null, Number.isFinite(seconds) ? seconds : null);
+  }
+
+  #onLine({ method, path, query, body, signal }: Call): Promise<LineAnswer> | null {
+    const line = this.#line;
+    if (line === null || method !== 'POST' || path !== line.path || query !== undefined) return null;
+    const answer = line.post(JSON.stringify(body), signal);
+    return answer === null || signal === undefined ? answer : untilAborted(answer, signal);
+  }
+
+  async #overNetwork(call: Call): Promise<LineAnswer> {
     const timeoutMs = call.timeoutMs ?? TIMEOUT_MS;
-    let status: number;
-    let retryAfter: string | string[] | undefined;
-    let text: string;
     try {
-      const response = await this.#pool.request({
+      const { statusCode, headers, body } = await this.#pool.request({
         method: call.method,
         path: this.#prefix + call.path + queryOf(call.query),
         headers: {
@@ -103,21 +123,26 @@ export class Transport {
         bodyTimeout: timeoutMs,
         ...(call.signal === undefined ? {} : { signal: call.signal }),
       });
-      status = response.statusCode;
-      retryAfter = response.headers['retry-after'];
-      text = await response.body.text();
+      const retryAfter = headers['retry-after'];
+      return {
+        status: statusCode,
+        retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
+        text: await body.text(),
+      };
     } catch (error) {
       if (call.signal?.aborted) throw call.signal.reason;
       throw new TransportError('the server cannot be reached', { cause: error });
     }
-    const body = jsonOf(text);
-    if (status >= 200 && status < 300) {
-      if (body === undefined) throw new TransportError('the answer is not JSON');
-      return body;
-    }
-    const seconds = Number(retryAfter);
-    throw new ApiError(status, body ?? null, Number.isFinite(seconds) ? seconds : null);
   }
+}
+
+/** The caller is free as soon as it gives up, whatever the other side still does. */
+function untilAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    signal.addEventListener('abort', giveUp, { once: true });
+    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+  });
 }
 
 function pauseMs(error: unknown, tries: number): number {

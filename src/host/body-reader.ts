@@ -52,6 +52,11 @@ export function integralFloatsOf(body: object): readonly JsonPath[] {
   return floats.get(body) ?? [];
 }
 
+/** A body small enough to be read on the spot. Throws RequestError: `invalid_json`, `validation_error`. */
+export function readSmallBody(bytes: Uint8Array, rules: BodyRules): unknown {
+  return settle(readJson(bytes, rules), rules);
+}
+
 /** JSON is all that the app takes from now on (api 1.2), and this reads it. */
 export function readBodies(app: FastifyInstance, options: BodyReaderOptions = {}): void {
   const bodies = createBodyReader(options);
@@ -149,8 +154,7 @@ function createBodyReader(options: BodyReaderOptions): BodyReader {
 
     read(request, bytes) {
       if (bytes.length > inlineMaxBytes) return readLarge(request, bytes);
-      const rules = rulesOf(request);
-      return settle(readJson(bytes, rules), rules);
+      return readSmallBody(bytes, rulesOf(request));
     },
 
     close: () => thread.close(),

@@ -13,6 +13,7 @@ import { noTracing, type Tracing } from '../telemetry/tracer.ts';
 import { createTokenRequests } from '../tools/http/token-request.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { Command } from '../wire/command.ts';
+import type { Line } from '../wire/line.ts';
 import { readCommand } from './command.ts';
 import { type ExecuteDeps, executeCommand, type Outcome } from './execute.ts';
 import { createKeychainReader } from './keychain.ts';
@@ -40,6 +41,8 @@ export interface WorkerOptions {
   readonly tools: ReadonlyMap<string, Tool>;
   /** By default a client of its own for `config.worker.serverUrl`. */
   readonly client?: CallboardClient;
+  /** To a server in this process, for the default client. */
+  readonly line?: Line | null;
   readonly tracer?: Tracing;
   readonly meter?: Metrics;
   /** Version of this build, shown to operators. */
@@ -59,8 +62,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { serverUrl, token, concurrency, heartbeatSeconds, drainSeconds, pools } = config.worker;
   const name = config.worker.name ?? `worker-${randomUUID().slice(0, 8)}`;
   const spans = new WorkerSpans(options.tracer ?? noTracing);
-  const { meter } = options;
-  const client = options.client ?? new CallboardClient({ serverUrl, token, traceHeaders: () => spans.headers() });
+  const { meter, line = null } = options;
+  const client = options.client ?? new CallboardClient({ serverUrl, token, line, traceHeaders: () => spans.headers() });
   const now = () => performance.now();
   const requests = createTokenRequests({
     policy: config.egressPolicy ?? 'no-metadata',
