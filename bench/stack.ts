@@ -1,4 +1,4 @@
-/** Database, server and worker as processes of their own, for the benchmarks; everything in a folder that is removed. */
+/** Database, server and worker for the benchmarks, as the product starts them; everything in a folder that is removed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -17,7 +17,13 @@ export interface Stack {
 
 const CALLBOARD = fileURLToPath(new URL('../src/cli/callboard.mjs', import.meta.url));
 
-export async function startStack(options: { readonly workers: number; readonly concurrency: number }): Promise<Stack> {
+export interface StackOptions {
+  /** Each a process of its own; `within`: one in the server's process, as with `npm start`. */
+  readonly workers: number | 'within';
+  readonly concurrency: number;
+}
+
+export async function startStack({ workers, concurrency }: StackOptions): Promise<Stack> {
   const folder = await mkdtemp(join(tmpdir(), 'callboard-bench-'));
   await chmod(folder, 0o755);
   const database = await startEmbedded(folder, silentLog, {
@@ -31,24 +37,25 @@ export async function startStack(options: { readonly workers: number; readonly c
     SVC_PORT: String(port),
     SVC_LOG_LEVEL: 'warn',
     SVC_SERVER_URL: `http://127.0.0.1:${port}`,
-    SVC_WORKER_CONCURRENCY: String(options.concurrency),
+    SVC_WORKER_CONCURRENCY: String(concurrency),
   };
   const children: ChildProcess[] = [];
   const start = (args: readonly string[]) => {
     const child = spawn(process.execPath, [...process.execArgv, CALLBOARD, ...args], {
       env,
-      stdio: ['ignore', 'inherit', 'inherit'],
+      stdio: ['ignore', 'ignore', 'inherit'],
     });
     children.push(child);
     return child;
   };
   const url = `http://127.0.0.1:${port}`;
-  const server = start(['server']);
+  const server = start([workers === 'within' ? 'dev' : 'server']);
   await ready(`${url}/api/health`, () => true);
-  for (let index = 0; index < options.workers; index += 1) start(['worker']);
+  const beside = workers === 'within' ? 0 : workers;
+  for (let index = 0; index < beside; index += 1) start(['worker']);
   await ready(
     `${url}/api/worker/pools?status=ready&kind=worker_pool`,
-    (body) => (body as { count: number }).count >= options.workers,
+    (body) => (body as { count: number }).count >= (workers === 'within' ? 1 : workers),
   );
   return {
     url,
