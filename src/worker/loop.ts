@@ -139,8 +139,8 @@ export class WorkerLoop {
   async #reportLane(): Promise<void> {
     for (let failures = 0; !this.#ending.signal.aborted; ) {
       await this.#reportBell.heard(this.#quietMs());
-      // Commands that end in the same breath share a call.
-      await breathe();
+      // Commands that end in the same breath share a call; the last one has nothing to wait for.
+      if (!this.#work.isEmpty) await breathe();
       if (this.#ending.signal.aborted) return;
       const reports = this.#work.outbox.due(this.#options.now(), this.#batchMax);
       if (reports.length === 0 && !this.#heartbeatDue()) continue;
