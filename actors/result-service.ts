@@ -4,18 +4,18 @@
  */
 import type { Json } from '../machines/json.ts';
 import { readReference } from '../machines/playbook/reference.ts';
-import { valueAt } from '../machines/playbook/summary.ts';
+import { partsOfPath } from '../machines/playbook/summary.ts';
 import { DomainError } from './errors.ts';
 import { storedApart } from './externalise.ts';
 import type { Clock, ExecutionStatus, Ids, ResultRow } from './ports.ts';
-import type { ResultService, StoredResult } from './services.ts';
+import type { ResultService, ResultText, StoredResult } from './services.ts';
 
 export interface ResultStore {
   executionStatus(executionId: number): Promise<ExecutionStatus | null>;
   /** Stores a row with its bytes, or finds the one with the same name and hash. */
   put(row: Omit<ResultRow, 'data'>, data: Uint8Array): Promise<StoredResult>;
   /** The JSON text of a result that has not expired. */
-  load(executionId: number, ref: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
+  load(executionId: number, ref: string): Promise<ResultText | null>;
   /** Newest first; expired ones are left out. */
   list(executionId: number): Promise<readonly StoredResult[]>;
   newest(executionId: number, name: string): Promise<StoredResult | null>;
@@ -28,6 +28,8 @@ export interface ResultPorts {
   readonly clock: Clock;
   /** A value as compact JSON; a large one is written in slices, so that nobody waits for it. */
   readonly write: (value: Json) => Promise<WrittenJson>;
+  /** The part of a JSON text that these member names and positions lead to, found without holding others up. */
+  readonly part: (json: Uint8Array, path: readonly string[]) => Promise<ResultText | null>;
 }
 
 export interface WrittenJson {
@@ -43,7 +45,7 @@ export const RESULT_BYTES_MAX = 64 * 1024 * 1024;
 const NAME_MAX = 255;
 const SCOPES: readonly string[] = ['step', 'execution', 'workflow', 'permanent'];
 
-export function createResultService({ store, ids, clock, write }: ResultPorts): ResultService {
+export function createResultService({ store, ids, clock, write, part }: ResultPorts): ResultService {
   async function statusOf(executionId: number): Promise<ExecutionStatus> {
     const status = await store.executionStatus(executionId);
     if (status === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
@@ -75,12 +77,7 @@ export function createResultService({ store, ids, clock, write }: ResultPorts): 
     async resolve(ref, path) {
       const reference = readReference(ref);
       const found = reference === null ? null : await store.load(reference.executionId, ref);
-      if (found === null || path === undefined || path === '') return found;
-      // What was stored is JSON text that this service wrote.
-      const part = valueAt(JSON.parse(found.json) as Json, path);
-      if (part === undefined) return null;
-      const { data, sha256 } = await write(part);
-      return { json: new TextDecoder().decode(data), sha256 };
+      return found === null || path === undefined || path === '' ? found : part(found.data, partsOfPath(path));
     },
 
     async list(executionId) {

@@ -511,6 +511,14 @@ export interface StoredResult {
   readonly expiresAt: string | null;
 }
 
+/** JSON as it was stored. */
+export interface ResultText {
+  /** UTF-8. */
+  readonly data: Uint8Array;
+  /** Hex, of the bytes. */
+  readonly sha256: string;
+}
+
 export interface ResultService {
   put(
     executionId: number,
@@ -525,8 +533,8 @@ export interface ResultService {
       select: readonly { path: string; as: string }[];
     },
   ): Promise<StoredResult>;
-  /** The payload's JSON text and its hash, or the part of it a path such as `rows[0].id` selects; null when there is none. */
-  resolve(ref: string, path?: string): Promise<{ readonly json: string; readonly sha256: string } | null>;
+  /** The payload, or the part of it a path such as `rows[0].id` selects; null when there is none. */
+  resolve(ref: string, path?: string): Promise<ResultText | null>;
   list(executionId: number): Promise<readonly StoredResult[]>;
   newest(executionId: number, name: string): Promise<StoredResult | null>;
   /** Deletes stored results of an ended execution (all scopes when null). Throws not_found, validation_error while it runs. */

@@ -46,10 +46,15 @@ export function withSelected(value: Json, select: readonly Selection[]): Json {
   return added.length === 0 ? value : Object.fromEntries([...Object.entries(value), ...added]);
 }
 
-/** The value at a path such as `meta.total` or `rows[0].id`; undefined where there is none. */
+/** The parts of a path such as `meta.total` or `rows[0].id`: names of members and positions in lists. */
+export function partsOfPath(path: string): readonly string[] {
+  return path.match(/[^.[\]]+/g) ?? [];
+}
+
+/** The value at a path; undefined where there is none. */
 export function valueAt(value: Json, path: string): Json | undefined {
   let found: Json | undefined = value;
-  for (const part of path.match(/[^.[\]]+/g) ?? []) {
+  for (const part of partsOfPath(path)) {
     if (isMap(found)) found = ownMember(found, part);
     else if (Array.isArray(found) && /^-?\d+$/.test(part)) found = found.at(Number(part));
     else return undefined;

@@ -59,7 +59,7 @@ export function resultRoutes({ services }: ApiContext): Route[] {
         const found = await results.resolve(query.ref, query.path === '' ? undefined : query.path);
         if (found === null) throw new DomainError('not_found', `Result not found: ${query.ref}`);
         reply.header('etag', `"${found.sha256}"`).type('application/json; charset=utf-8');
-        return reply.send(found.json);
+        return reply.send(found.data);
       },
     }),
     route({
@@ -91,7 +91,7 @@ export function resultRoutes({ services }: ApiContext): Route[] {
         if (row === null) throw new DomainError('not_found', `Result not found: ${params.name}`);
         if (query.resolve !== true) return resultToWire(row);
         if (found === null) throw new DomainError('not_found', `Result not found: ${row.ref}`);
-        return reply.type('application/json; charset=utf-8').send(found.json);
+        return reply.type('application/json; charset=utf-8').send(found.data);
       },
     }),
     route({

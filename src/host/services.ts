@@ -68,6 +68,7 @@ import { zoneOffset } from '../time-zones.ts';
 import { composeAccess } from './access.ts';
 import type { Callers } from './caller.ts';
 import { describeProcess, readGauges } from './gauges.ts';
+import { partOfJson } from './json-part.ts';
 import { writeJson } from './json-slices.ts';
 
 export interface RunningServices {
@@ -424,7 +425,13 @@ export async function startServices(config: Config, options: ServicesOptions): P
       catalog,
       credentials,
       keychain,
-      results: createResultService({ store: createResultStore(database.reads), ids, clock, write: writeJson }),
+      results: createResultService({
+        store: createResultStore(database.reads),
+        ids,
+        clock,
+        write: writeJson,
+        part: partOfJson,
+      }),
       sql,
       reads: executionAccess.guarded(reads),
       executionAccess,

@@ -109,7 +109,7 @@ class Simulator {
     this.#runner = new CommandRunner({
       engine: this.#engine,
       store,
-      results: createResultService({ store: results, ids, clock: timeline, write: writeNow }),
+      results: createResultService({ store: results, ids, clock: timeline, write: writeNow, part: asksForWholes }),
       timeline,
       workers: this.#workers,
       script: this.#script,
@@ -249,6 +249,11 @@ const UNMEASURED: Meter = { count() {}, observe() {}, gauge() {} };
 async function writeNow(value: Json): Promise<WrittenJson> {
   const json = JSON.stringify(value);
   return { data: new TextEncoder().encode(json), sha256: sha256(json), head: json };
+}
+
+/** Workers fetch payloads whole; parts are for readers of the API. */
+function asksForWholes(): Promise<never> {
+  return Promise.reject(new Error('no part of a stored result is asked for in a simulation'));
 }
 
 function sha256(text: string): string {

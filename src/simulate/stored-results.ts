@@ -44,9 +44,9 @@ export function withResults(
     },
     async load(_executionId, ref) {
       const found = kept.get(ref);
-      if (found !== undefined) return { json: found.json, sha256: found.row.sha256 };
+      if (found !== undefined) return { data: new TextEncoder().encode(found.json), sha256: found.row.sha256 };
       const payload = await store.payload(ref);
-      return payload === undefined ? null : { json: JSON.stringify(payload), sha256: '' };
+      return payload === undefined ? null : { data: new TextEncoder().encode(JSON.stringify(payload)), sha256: '' };
     },
     list: refuse,
     newest: refuse,

@@ -65,7 +65,7 @@ export function createWorkerClient({ engine, store, results, timeline }: WorkerC
       const found = await results.resolve(ref);
       if (found === null) throw notFound(`Result not found: ${ref}`);
       // The text was made by JSON.stringify.
-      return JSON.parse(found.json) as Json;
+      return JSON.parse(new TextDecoder().decode(found.data)) as Json;
     },
     async putResult(executionId: number, request: PutResultRequest) {
       const { name, data, select = [] } = request;

@@ -31,10 +31,9 @@ export async function encodePayload(bytes: Uint8Array): Promise<EncodedPayload> 
   return packed.length < plain.length ? { data: packed, encoding: 'gzip' } : { data: plain, encoding: 'json' };
 }
 
-/** The JSON text of stored bytes. */
-export async function decodePayload({ data, encoding }: EncodedPayload): Promise<string> {
-  const plain = encoding === 'gzip' ? await expand(data, { maxOutputLength: JSON_BYTES_MAX }) : data;
-  return plain.toString('utf8');
+/** The JSON text of stored bytes, expanded off the event loop. */
+export async function decodePayload({ data, encoding }: EncodedPayload): Promise<Uint8Array> {
+  return encoding === 'gzip' ? await expand(data, { maxOutputLength: JSON_BYTES_MAX }) : data;
 }
 
 interface StoredRow {
@@ -74,7 +73,7 @@ export function createResultStore(database: Sql): ResultStore {
         [executionId, ref],
       );
       const [row] = answer;
-      return row === undefined ? null : { json: await decodePayload(row), sha256: row.sha256 };
+      return row === undefined ? null : { data: await decodePayload(row), sha256: row.sha256 };
     },
 
     async list(executionId) {

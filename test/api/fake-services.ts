@@ -390,7 +390,7 @@ export function fakeServices(changes: Changes = {}): Services {
     },
     results: {
       put: async () => STORED,
-      resolve: async () => ({ json: '{"rows":[1]}', sha256: '9f' }),
+      resolve: async () => ({ data: Buffer.from('{"rows":[1]}'), sha256: '9f' }),
       list: async () => [STORED],
       newest: async () => STORED,
       remove: async () => 2,
