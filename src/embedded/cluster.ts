@@ -122,6 +122,8 @@ async function prepareHome(dataDir: string, log: Log): Promise<Home> {
     await writeFile(probe, '');
     await rm(probe);
   } catch (cause) {
+    // What the system refuses has a code; anything else is a mistake of ours and must not be told as one of the user's.
+    if (!(cause instanceof Error && 'code' in cause)) throw cause;
     throw new Error(`The data directory ${dataDir} cannot be written; set SVC_DATA_DIR or SVC_DATABASE_URL`, { cause });
   }
   const directory = await homeOf(dataDir);
