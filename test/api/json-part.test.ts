@@ -81,9 +81,12 @@ describe('a part of a JSON text', () => {
     'rows2',
   ])('%s', (path) => expectSame(VALUE, path));
 
-  test.each<[Json]>([[null], [true], [0], [-12.5], [''], ['a"'], [[]], [{}], [[null]]])('of %j, whole and beyond', async (value) => {
-    for (const path of ['', '.', '[]', 'a', '[0]', '[-1]', '[1]']) await expectSame(value, path);
-  });
+  test.each<[Json]>([[null], [true], [0], [-12.5], [''], ['a"'], [[]], [{}], [[null]]])(
+    'of %j, whole and beyond',
+    async (value) => {
+      for (const path of ['', '.', '[]', 'a', '[0]', '[-1]', '[1]']) await expectSame(value, path);
+    },
+  );
 
   test('for any value, at any place it has and some it has not', async () => {
     const name = fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom('a', 'b', '"', '\\', '\\"', '0', '\u0001', '☃'));
