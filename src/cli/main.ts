@@ -50,7 +50,11 @@ const COMMANDS: Readonly<
   keys: { summary: 'encryption keys: list, rotate, retire', load: () => import('./commands/keys.ts') },
 };
 
+/** What cannot be closed, like a connection to a database that hangs, keeps the process for so long after its end. */
+const LINGER_MS = 3_000;
+
 process.exitCode = await main(process.argv.slice(2), processTerminal());
+setTimeout(() => process.exit(), LINGER_MS).unref();
 
 async function main(argv: readonly string[], terminal: Terminal): Promise<number> {
   const [name, ...rest] = argv;

@@ -34,6 +34,7 @@ export interface Call {
   readonly tries?: number;
 }
 
+const UNREACHABLE = 'the server cannot be reached';
 const TIMEOUT_MS = 35_000;
 const PAUSE_MS = 100;
 const PAUSE_MAX_MS = 5_000;
@@ -44,6 +45,7 @@ export class Transport {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #traceHeaders: () => Readonly<Record<string, string>> | undefined;
   readonly #line: Line | null;
+  readonly #closing = new AbortController();
 
   constructor(options: TransportOptions) {
     const url = new URL(options.serverUrl);
@@ -84,29 +86,60 @@ export class Transport {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#pool.destroy();
   }
 
   async #once(call: Call): Promise<Json> {
     call.signal?.throwIfAborted();
-    const { status, retryAfter, text } = await (this.#onLine(call) ?? this.#overNetwork(call));
-    const body = jsonOf(text);
-    if (status >= 200 && status < 300) {
+    const text = call.body === undefined ? null : JSON.stringify(call.body);
+    const answer = await (this.#onLine(call, text) ?? this.#overNetwork(call, text));
+    const body = jsonOf(answer.text);
+    if (answer.status >= 200 && answer.status < 300) {
       if (body === undefined) throw new TransportError('the answer is not JSON');
       return body;
     }
-    const seconds = Number(retryAfter ?? undefined);
-    throw new ApiError(status, body ?? null, Number.isFinite(seconds) ? seconds : null);
+    const seconds = Number(answer.retryAfter ?? undefined);
+    throw new ApiError(answer.status, body ?? null, Number.isFinite(seconds) ? seconds : null);
   }
 
-  #onLine({ method, path, query, body, signal }: Call): Promise<LineAnswer> | null {
+  /** With the limits of a call over the network; whatever ends it ends the other side's waiting too. */
+  #onLine(
+    { method, path, query, signal, timeoutMs = TIMEOUT_MS }: Call,
+    text: string | null,
+  ): Promise<LineAnswer> | null {
     const line = this.#line;
-    if (line === null || method !== 'POST' || path !== line.path || query !== undefined) return null;
-    const answer = line.post(JSON.stringify(body), signal);
-    return answer === null || signal === undefined ? answer : untilAborted(answer, signal);
+    if (line === null || method !== 'POST' || path !== line.path || query !== undefined || text === null) return null;
+    const ending = new AbortController();
+    const answer = line.post(text, ending.signal);
+    if (answer === null) return null;
+    const closing = this.#closing.signal;
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', giveUp);
+        closing.removeEventListener('abort', close);
+      };
+      const fail = (reason: unknown) => {
+        end();
+        reject(reason);
+        ending.abort();
+      };
+      const lost = (message: string) => fail(new TransportError(UNREACHABLE, { cause: new Error(message) }));
+      const giveUp = () => fail(signal?.reason);
+      const close = () => lost('the client was closed');
+      const timer = setTimeout(() => lost(`no answer within ${timeoutMs} ms`), timeoutMs);
+      signal?.addEventListener('abort', giveUp);
+      closing.addEventListener('abort', close);
+      if (closing.aborted) close();
+      answer.then((given) => {
+        end();
+        resolve(given);
+      }, fail);
+    });
   }
 
-  async #overNetwork(call: Call): Promise<LineAnswer> {
+  async #overNetwork(call: Call, text: string | null): Promise<LineAnswer> {
     const timeoutMs = call.timeoutMs ?? TIMEOUT_MS;
     try {
       const { statusCode, headers, body } = await this.#pool.request({
@@ -115,10 +148,10 @@ export class Transport {
         headers: {
           ...this.#headers,
           ...this.#traceHeaders(),
-          ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(text === null ? {} : { 'content-type': 'application/json' }),
           ...call.headers,
         },
-        body: call.body === undefined ? null : JSON.stringify(call.body),
+        body: text,
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
         ...(call.signal === undefined ? {} : { signal: call.signal }),
@@ -131,18 +164,9 @@ export class Transport {
       };
     } catch (error) {
       if (call.signal?.aborted) throw call.signal.reason;
-      throw new TransportError('the server cannot be reached', { cause: error });
+      throw new TransportError(UNREACHABLE, { cause: error });
     }
   }
-}
-
-/** The caller is free as soon as it gives up, whatever the other side still does. */
-function untilAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = () => reject(signal.reason);
-    signal.addEventListener('abort', giveUp, { once: true });
-    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });
 }
 
 function pauseMs(error: unknown, tries: number): number {

@@ -78,6 +78,7 @@ export function createExchangeLine(services: Pick<Services, 'commands'>, options
 
   return {
     path: PATH,
-    post: (body, signal) => (body.length > textMax ? null : answered(body, signal)),
+    // Behind a server that stops there is nobody: the network says so.
+    post: (body, signal) => (stopping.aborted || body.length > textMax ? null : answered(body, signal)),
   };
 }

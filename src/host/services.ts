@@ -2,6 +2,7 @@
  * The composition root: ports on PostgreSQL, actors over the ports, services over both. The only place that knows
  * everything; started from the inside out, stopped in the reverse order.
  */
+
 import { createHash, randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { createBatches } from '../../actors/batches.ts';
@@ -67,6 +68,7 @@ import { noTracing, type Tracing } from '../telemetry/tracer.ts';
 import { zoneOffset } from '../time-zones.ts';
 import { composeAccess } from './access.ts';
 import type { Callers } from './caller.ts';
+import { Closing } from './closing.ts';
 import { describeProcess, readGauges } from './gauges.ts';
 import { partOfJson } from './json-part.ts';
 import { writeJson } from './json-slices.ts';
@@ -122,10 +124,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
   if (url === null) throw new Error('a server needs a database: start the embedded one first');
   // Before the database is touched.
   busKindOf(config);
-  const closing: (() => Promise<void> | void)[] = [];
-  const stop = once(async () => {
-    for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
-  });
+  const closing = new Closing(log);
+  const stop = (): Promise<void> => closing.stop();
   try {
     const keyRing = {
       keys: configuredKeys(config),
@@ -151,13 +151,13 @@ export async function startServices(config: Config, options: ServicesOptions): P
       log.child('database'),
       metrics,
     );
-    closing.push(() => database.close());
+    closing.add('database', () => database.close());
     const clock = await createClock(database);
-    closing.push(() => clock.stop());
+    closing.add('clock', () => clock.stop());
     const ids = createIds(database);
     await ids.reserve(1);
     const boss = await startBoss(url, log.child('jobs'));
-    closing.push(() => boss.stop());
+    closing.add('jobs', () => boss.stop());
     const store = createStore(database, boss.statements);
     const bus = await createBus(config, {
       databaseUrl: url,
@@ -165,12 +165,12 @@ export async function startServices(config: Config, options: ServicesOptions): P
       log: log.child('bus'),
       meter: metrics,
     });
-    closing.push(() => bus.close());
+    closing.add('bus', () => bus.close());
 
     const vault = await openVault(keyRing, createCanaryStore(database.reads), log.child('vault'));
     const credentialStore = createCredentialStore(database.reads);
     const reader = createDocumentReader();
-    closing.push(() => reader.close());
+    closing.add('document reader', () => reader.close());
     const catalog = createCatalogService({
       store: createCatalogStore(database.reads, database.hot.lookups),
       read: (text, reading) => reader.read(text, reading),
@@ -178,7 +178,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       caller: callers.current,
     });
     const simulation = createSimulationService({ catalog });
-    closing.push(() => simulation.close());
+    closing.add('simulation', () => simulation.close());
     const sqlMode = sqlModeOf(config);
     if (sqlMode === 'write') {
       log.warn(
@@ -297,8 +297,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
         return { isMine: false, againInMs: Date.parse(row.expiresAt) - clock.now() + 1 };
       },
     });
-    closing.push(() => workers.stop());
-    closing.push(() => engine.stop());
+    closing.add('workers', () => workers.stop());
+    closing.add('engine', () => engine.stop());
 
     const holder = `srv-${randomBytes(6).toString('hex')}`;
     const batches = createBatches(
@@ -325,7 +325,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       },
     );
     // Jobs under way still need the engine.
-    closing.push(async () => {
+    closing.add('batches', async () => {
       await batches.stop();
       await boss.stop();
     });
@@ -394,7 +394,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
         workerStaleSeconds: config.workerHeartbeatStaleSeconds,
       },
     );
-    closing.push(() => upkeep.stop());
+    closing.add('upkeep', () => upkeep.stop());
 
     const scheduleStore = createScheduleStore(pool);
     const scheduler = createScheduler({
@@ -408,7 +408,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       log: log.child('schedules'),
       meter: metrics,
     });
-    closing.push(() => scheduler.stop());
+    closing.add('schedules', () => scheduler.stop());
 
     const executionAccess = createExecutionAccess({
       reads,
@@ -551,12 +551,4 @@ export function isLoopback(host: string): boolean {
 
 function sha256(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex');
-}
-
-function once(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  return () => {
-    running ??= work();
-    return running;
-  };
 }

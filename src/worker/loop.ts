@@ -32,7 +32,11 @@ interface Claim {
 }
 
 const POLL_WAIT_MS = 20_000;
+/** A poll that came back sooner without anything did not wait. */
+const POLL_MIN_MS = 50;
 const CLAIM_MAX = 256;
+/** Of the report lane, at most. */
+const PASSES_PER_BREATH = 32;
 const BACKOFF_MS = 100;
 const BACKOFF_MAX_MS = 3_000;
 /** Time for the last reports and for saying goodbye. */
@@ -58,6 +62,7 @@ export class WorkerLoop {
   /** The server must hear of a new status although there is nothing to report. */
   #toldDraining = false;
   #heldToldAt = Number.NEGATIVE_INFINITY;
+  #passes = 0;
   #pollOpen = false;
   /** The next poll leaves right behind the reports: their claim leaves it the idle slots. */
   #pollsAgain = false;
@@ -119,15 +124,17 @@ export class WorkerLoop {
       this.#pollClaim ??= this.#newClaim(max);
       this.#pollOpen = true;
       const body = { holding: this.#holding(), claim: { ...this.#pollClaim, wait_ms: POLL_WAIT_MS } };
+      const askedAt = this.#options.now();
       const answer = await this.#exchange(body, this.#polling.signal);
       this.#pollOpen = false;
-      if (answer === null) {
+      if (answer !== null) this.#pollClaim = null;
+      // A server that drains answers at once, and would be asked without end.
+      if (answer === null || (isEmpty(answer) && this.#options.now() - askedAt < POLL_MIN_MS)) {
         failures += 1;
         await this.#backoff(failures, this.#polling.signal);
         continue;
       }
       failures = 0;
-      this.#pollClaim = null;
       this.#apply(answer);
       this.#reportBell.ring();
       this.#pollsAgain = true;
@@ -139,8 +146,9 @@ export class WorkerLoop {
   async #reportLane(): Promise<void> {
     for (let failures = 0; !this.#ending.signal.aborted; ) {
       await this.#reportBell.heard(this.#quietMs());
-      // Commands that end in the same breath share a call; the last one has nothing to wait for.
-      if (!this.#work.isEmpty) await breathe();
+      // Commands that end in the same breath share a call; the last one has nothing to wait for. But however quick the
+      // server answers, timers and everybody else get their turn.
+      if (!this.#work.isEmpty || ++this.#passes % PASSES_PER_BREATH === 0) await breathe();
       if (this.#ending.signal.aborted) return;
       const reports = this.#work.outbox.due(this.#options.now(), this.#batchMax);
       if (reports.length === 0 && !this.#heartbeatDue()) continue;
@@ -283,6 +291,10 @@ export class WorkerLoop {
 async function afterReports(): Promise<void> {
   await breathe();
   await breathe();
+}
+
+function isEmpty({ commands, stop }: ExchangeAnswer): boolean {
+  return commands.length === 0 && stop.length === 0;
 }
 
 function isForgotten(error: unknown): boolean {

@@ -125,12 +125,12 @@ describe('a call that waits', () => {
     return { reports: [], commands: [], stop: [], pending: 0 };
   };
 
-  test('ends when the process stops, also one that begins then', async () => {
+  test('ends when the process stops, and one that begins then is left to the network', async () => {
     const { line, stop } = lineOver(untilEnded);
     const answer = posted(line, POLL);
     stop.abort();
     expect((await answer).status).toBe(200);
-    expect((await posted(line, POLL)).status).toBe(200);
+    expect(line.post(POLL, undefined)).toBeNull();
   });
 
   test('ends when the caller gives up, also one who has', async () => {
@@ -168,12 +168,63 @@ describe('the client', () => {
     });
   });
 
-  test('is free as soon as it gives up', async () => {
-    const line: Line = { path: PATH, post: () => new Promise(() => {}) };
+  describe('is free although nobody answers, and the other side hears of it', () => {
+    function silent() {
+      const waiting: (AbortSignal | undefined)[] = [];
+      const post: Line['post'] = (_body, signal) => {
+        waiting.push(signal);
+        return new Promise(() => {});
+      };
+      return { waiting, transport: transportOver({ path: PATH, post }) };
+    }
+
+    test('when it gives up', async () => {
+      const { waiting, transport } = silent();
+      const caller = new AbortController();
+      const answer = transport.send({ ...call, signal: caller.signal });
+      caller.abort(new Error('enough'));
+      await expect(answer).rejects.toThrow('enough');
+      expect(waiting[0]?.aborted).toBe(true);
+    });
+
+    test('when the time of the call is over', async () => {
+      const { waiting, transport } = silent();
+      const answer = transport.send({ ...call, timeoutMs: 30 });
+      await expect(answer).rejects.toMatchObject({
+        name: 'TransportError',
+        cause: { message: 'no answer within 30 ms' },
+      });
+      expect(waiting[0]?.aborted).toBe(true);
+    });
+
+    test('when the client is closed, before and after', async () => {
+      const { waiting, transport } = silent();
+      const answer = transport.send(call);
+      const heard = expect(answer).rejects.toMatchObject({ name: 'TransportError' });
+      await transport.close();
+      await heard;
+      await expect(transport.send(call)).rejects.toMatchObject({ name: 'TransportError' });
+      expect(waiting.map((signal) => signal?.aborted)).toEqual([true, true]);
+    });
+  });
+
+  test('leaves nothing behind on the signal of its caller', async () => {
+    const line: Line = { path: PATH, post: async () => ({ status: 200, retryAfter: null, text: '{}' }) };
+    const transport = transportOver(line);
     const caller = new AbortController();
-    const answer = transportOver(line).send({ ...call, signal: caller.signal });
-    caller.abort(new Error('enough'));
-    await expect(answer).rejects.toThrow('enough');
+    let listeners = 0;
+    const { signal } = caller;
+    const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
+    signal.addEventListener = (...given: Parameters<typeof add>) => {
+      listeners += 1;
+      add(...given);
+    };
+    signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+      listeners -= 1;
+      remove(...given);
+    };
+    for (let index = 0; index < 20; index += 1) await transport.send({ ...call, signal });
+    expect(listeners).toBe(0);
   });
 
   test('calls everything else, and what the line leaves, over the network', async () => {

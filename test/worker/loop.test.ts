@@ -2,7 +2,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Tool } from '../../src/tools/tool.ts';
+import type { Command } from '../../src/wire/command.ts';
+import type { ExchangeAnswer, ExchangeBody, ReportAnswer } from '../../src/wire/exchange.ts';
+import { WorkerLoop } from '../../src/worker/loop.ts';
 import { type RunningWorker, startWorker } from '../../src/worker/main.ts';
+import type { WorkOptions } from '../../src/worker/work.ts';
 import { bad, noop, ok } from './commands.ts';
 import { type FakeServer, startFakeServer } from './fake-server.ts';
 
@@ -48,8 +52,8 @@ async function start(options: {
 }
 
 afterEach(async () => {
-  await worker.stop();
-  await server.close();
+  await worker?.stop();
+  await server?.close();
 });
 
 const endsOf = (ids: readonly number[]) => ids.map((id) => `${id}:1:end`);
@@ -313,5 +317,81 @@ describe('stopping', () => {
     await start({});
     await Promise.all([worker.stop(), worker.stop()]);
     expect(server.gone).toEqual(['worker-7']);
+  });
+});
+
+describe('a server that answers at once', () => {
+  const log = { info() {}, warn() {}, error() {} };
+  const empty: ExchangeAnswer = {
+    status: 'ok',
+    server_time: '',
+    reports: [],
+    commands: [],
+    stop: [],
+    queue: { pending: 0 },
+  };
+
+  function loopOver(exchange: (body: ExchangeBody) => Promise<ExchangeAnswer>, run: WorkOptions['run']): WorkerLoop {
+    return new WorkerLoop({
+      client: {
+        exchange,
+        workerRegister: async () => ({ name: 'w', runtime_id: 1 }) as never,
+        workerDeregister: async () => ({ released: 0 }) as never,
+      },
+      registration: { name: 'w', instance: 'i' } as never,
+      concurrency: 1,
+      heartbeatMs: 2_000,
+      drainMs: 1_000,
+      run,
+      log,
+      now: () => performance.now(),
+    });
+  }
+
+  it('and empty, as one that drains does, is not asked without end', async () => {
+    let calls = 0;
+    const loop = loopOver(
+      async () => {
+        calls += 1;
+        return empty;
+      },
+      () => Promise.reject(new Error('nothing is given')),
+    );
+    loop.start();
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(calls).toBeGreaterThan(1);
+    expect(calls).toBeLessThan(10);
+    await loop.stop();
+  });
+
+  it('with one command after the other leaves everybody else their turn', async () => {
+    let calls = 0;
+    let isOver = false;
+    const loop = loopOver(
+      async ({ reports, claim }) => {
+        calls += 1;
+        const done = (reports ?? []).map(
+          ({ report_id, command_id, attempt }): ReportAnswer => ({
+            report_id,
+            command_id: Number(command_id),
+            attempt,
+            result: 'accepted',
+            event_ids: [],
+            commands_generated: 0,
+            execution_status: null,
+            error: null,
+          }),
+        );
+        const next = { command_id: calls, attempt: 1, execution_id: 1, step: 's' } as Command;
+        return { ...empty, reports: done, commands: claim == null || isOver || calls > 100_000 ? [] : [next] };
+      },
+      async () => ({ outcome: 'ok' }),
+    );
+    loop.start();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    isOver = true;
+    expect(calls).toBeGreaterThan(32);
+    expect(calls).toBeLessThan(100_000);
+    await loop.stop();
   });
 });
