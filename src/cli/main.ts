@@ -54,7 +54,13 @@ const COMMANDS: Readonly<
 const LINGER_MS = 3_000;
 
 process.exitCode = await main(process.argv.slice(2), processTerminal());
-setTimeout(() => process.exit(), LINGER_MS).unref();
+setTimeout(leave, LINGER_MS).unref();
+
+/** Not before everything has been said: on some systems pipes are written to later. */
+function leave(): void {
+  if (process.stdout.writableLength + process.stderr.writableLength === 0) process.exit();
+  setTimeout(leave, LINGER_MS).unref();
+}
 
 async function main(argv: readonly string[], terminal: Terminal): Promise<number> {
   const [name, ...rest] = argv;
