@@ -49,7 +49,7 @@ export interface Waits {
   /** Aborted when the connection of this reply drops or the process stops. */
   signalFor(reply: FastifyReply): AbortSignal;
   /** Aborted when `given` is or the process stops; `over` when nobody waits any more. */
-  joined(given: AbortSignal | undefined): { readonly signal: AbortSignal; over(): void };
+  joined(given: AbortSignal): { readonly signal: AbortSignal; over(): void };
   /** For calls that do not wait: never aborted, and shared. */
   readonly never: AbortSignal;
 }
@@ -59,12 +59,16 @@ export function createWaits(stopping: AbortSignal): Waits {
   stopping.addEventListener('abort', () => {
     for (const each of open) each.abort();
   });
+  const opened = (): AbortController => {
+    const controller = new AbortController();
+    if (stopping.aborted) controller.abort();
+    open.add(controller);
+    return controller;
+  };
   return {
     never: new AbortController().signal,
     signalFor(reply) {
-      const controller = new AbortController();
-      if (stopping.aborted) controller.abort();
-      open.add(controller);
+      const controller = opened();
       reply.raw.once('close', () => {
         open.delete(controller);
         if (!reply.raw.writableFinished) controller.abort();
@@ -72,16 +76,15 @@ export function createWaits(stopping: AbortSignal): Waits {
       return controller.signal;
     },
     joined(given) {
-      const controller = new AbortController();
+      const controller = opened();
       const abort = () => controller.abort();
-      if (stopping.aborted || given?.aborted === true) abort();
-      open.add(controller);
-      given?.addEventListener('abort', abort, { once: true });
+      if (given.aborted) abort();
+      given.addEventListener('abort', abort, { once: true });
       return {
         signal: controller.signal,
         over() {
           open.delete(controller);
-          given?.removeEventListener('abort', abort);
+          given.removeEventListener('abort', abort);
         },
       };
     },

@@ -1,5 +1,4 @@
 /** A worker with its tools, composed from the configuration: what `callboard worker` is, and a part of `dev` and `run`. */
-
 import { type Config, ConfigError } from '../config.ts';
 import type { Log } from '../log.ts';
 import { createMeter } from '../metrics.ts';

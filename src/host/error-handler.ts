@@ -4,7 +4,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../../actors/ports.ts';
-import { answerOf, type ErrorOptions, RequestError } from '../errors.ts';
+import { answerOf, type ErrorAnswer, type ErrorOptions, RequestError } from '../errors.ts';
 import { traceFields } from './request-span.ts';
 
 const CUT_SHORT = 'body: ended before all of it was there';
@@ -18,17 +18,13 @@ export function createErrorHandler(log: Log, options: ErrorHandlerOptions) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const known = fromFramework(error) ?? (hasLeft(request) ? new RequestError('invalid_json', CUT_SHORT) : error);
     const answer = answerOf(known, request.id, options);
-    if (answer.status >= 500) {
-      const say = answer.code === 'internal_error' ? log.error : log.warn;
-      say('A request failed', {
-        request_id: request.id,
-        ...traceFields(request),
-        method: request.method,
-        route: request.routeOptions.url ?? null,
-        code: answer.code,
-        error: known,
-      });
-    }
+    noteFailure(log, answer, {
+      request_id: request.id,
+      ...traceFields(request),
+      method: request.method,
+      route: request.routeOptions.url ?? null,
+      error: known,
+    });
     // A stream that has begun cannot turn into an error any more.
     if (reply.raw.headersSent) {
       reply.raw.destroy();
@@ -43,6 +39,13 @@ export function createErrorHandler(log: Log, options: ErrorHandlerOptions) {
       .type('application/json; charset=utf-8')
       .send(JSON.stringify(answer.body));
   };
+}
+
+/** A line in the log about an answer that says so; what was the caller's mistake needs none. */
+export function noteFailure(log: Log, { status, code }: ErrorAnswer, fields: Readonly<Record<string, unknown>>): void {
+  if (status < 500) return;
+  const say = code === 'internal_error' ? log.error : log.warn;
+  say('A request failed', { ...fields, code });
 }
 
 /** The connection ended within the body: nobody reads the answer, and it is no failure of ours. */

@@ -15,6 +15,7 @@ import { exchangeBody } from '../wire/exchange.ts';
 import type { Line, LineAnswer } from '../wire/line.ts';
 import { requestIds } from './address.ts';
 import { readSmallBody } from './body-reader.ts';
+import { noteFailure } from './error-handler.ts';
 import { integerPlacesOf } from './integer-places.ts';
 import { validatorOf } from './validation.ts';
 
@@ -31,7 +32,7 @@ export interface ExchangeLineOptions extends ErrorOptions {
 }
 
 const PATH = '/api/worker/exchange';
-/** Larger ones go to the route, which has a thread for them and tells their limit. */
+/** Larger ones go to the route, which knows their limit and has a thread for the largest. */
 const TEXT_MAX = 64 * 1024;
 /** Of one unit of a text, in UTF-8. */
 const BYTES_PER_UNIT = 3;
@@ -54,26 +55,33 @@ export function createExchangeLine(services: Pick<Services, 'commands'>, options
     return checked.value as InferOutput<typeof exchangeBody>;
   }
 
-  async function answered(text: string, signal: AbortSignal | undefined): Promise<LineAnswer> {
-    const wait = waits.joined(signal);
+  async function answered(text: string, signal: AbortSignal): Promise<LineAnswer> {
+    // Only polls wait.
+    let over = () => {};
+    const waiting = () => {
+      const wait = waits.joined(signal);
+      over = wait.over;
+      return wait.signal;
+    };
     try {
-      const answer = await exchange(bodyOf(text), () => wait.signal);
+      const answer = await exchange(bodyOf(text), waiting);
       return { status: 200, retryAfter: null, text: JSON.stringify(answer) };
     } catch (error) {
       return refused(error);
     } finally {
-      wait.over();
+      over();
     }
   }
 
   function refused(error: unknown): LineAnswer {
     const requestId = nextRequestId(undefined);
-    const { status, code, headers, body } = answerOf(error, requestId, options);
-    if (status >= 500) {
-      const say = code === 'internal_error' ? log.error : log.warn;
-      say('A request failed', { request_id: requestId, method: 'POST', route: PATH, code, error });
-    }
-    return { status, retryAfter: headers['retry-after'] ?? null, text: JSON.stringify(body) };
+    const answer = answerOf(error, requestId, options);
+    noteFailure(log, answer, { request_id: requestId, method: 'POST', route: PATH, error });
+    return {
+      status: answer.status,
+      retryAfter: answer.headers['retry-after'] ?? null,
+      text: JSON.stringify(answer.body),
+    };
   }
 
   return {

@@ -4,7 +4,7 @@
 export interface Line {
   readonly path: string;
   /** The answer as the endpoint gives it, errors included; null: this call is one for the network. The promise never rejects. */
-  post(body: string, signal: AbortSignal | undefined): Promise<LineAnswer> | null;
+  post(body: string, signal: AbortSignal): Promise<LineAnswer> | null;
 }
 
 export interface LineAnswer {

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { Json } from '../../machines/json.ts';
 import { partsOfPath, valueAt } from '../../machines/playbook/summary.ts';
 import { partOfJson } from '../../src/host/json-part.ts';
+import { turnsDuring } from './turns.ts';
 
 async function partOf(value: Json, path: readonly string[]): Promise<string | null> {
   const found = await partOfJson(Buffer.from(JSON.stringify(value)), path);
@@ -139,16 +140,10 @@ describe('a part of a JSON text', () => {
     ['a list from its end', Array.from({ length: 1_500_000 }, (_, at) => at), '[-1499993]'],
   ])('lets others go on meanwhile: %s', async (_, value, path) => {
     const json = Buffer.from(JSON.stringify(value));
-    let turns = 0;
-    let searching = true;
-    const count = () => {
-      turns += 1;
-      if (searching) setImmediate(count);
-    };
-    setImmediate(count);
-    const found = await partOfJson(json, partsOfPath(path));
-    searching = false;
-    expect(new TextDecoder().decode(found?.data)).toBe('7');
+    const turns = await turnsDuring(async () => {
+      const found = await partOfJson(json, partsOfPath(path));
+      expect(new TextDecoder().decode(found?.data)).toBe('7');
+    });
     expect(turns).toBeGreaterThan(3);
   });
 

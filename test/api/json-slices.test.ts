@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../machines/json.ts';
 import { writeJson } from '../../src/host/json-slices.ts';
+import { turnsDuring } from './turns.ts';
 
 async function expectText(value: Json): Promise<void> {
   const text = JSON.stringify(value);
@@ -43,15 +44,7 @@ describe('JSON written in slices', () => {
 
   test('lets others go on meanwhile', async () => {
     const value = Array.from({ length: 200_000 }, (_, id) => ({ id, name: `row ${id}`, text: 'some more of it' }));
-    let turns = 0;
-    let writing = true;
-    const count = () => {
-      turns += 1;
-      if (writing) setImmediate(count);
-    };
-    setImmediate(count);
-    await writeJson(value);
-    writing = false;
+    const turns = await turnsDuring(() => writeJson(value));
     expect(turns).toBeGreaterThan(5);
   });
 });
