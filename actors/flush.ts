@@ -171,7 +171,7 @@ export class Flusher {
     const actors = new Map<number, ExecutionActor>();
     const grants: Grant[] = [];
     let done: readonly { readonly queued: Queued; readonly value: unknown }[] = [];
-    const hints = this.#handover.take(served, held);
+    const { taken: hints, passedOver } = this.#handover.take(served, held);
     try {
       const loaded = await supervisor.hydrateAll([
         ...batch.filter(({ job }) => job.create === undefined).map(({ job }) => job.executionId),
@@ -225,7 +225,10 @@ export class Flusher {
     this.#handover.released(held);
     this.#announce(actors, grants);
     for (const { queued, value } of done) this.#jobs.settle(queued, () => queued.resolve(value));
-    for (const claimant of new Set([...served, ...grants.map((grant) => grant.claimant)])) claimant.onGranted();
+    for (const claimant of new Set([...served, ...grants.map((grant) => grant.claimant)])) {
+      // There is something for whoever was passed over: told with nothing, a claim that does not wait would say that there is not.
+      if (claimant.granted.length > 0 || !passedOver.has(claimant)) claimant.onGranted();
+    }
     if (grants.length > 0) log.debug('commands were handed over', { count: grants.length });
   }
 

@@ -65,10 +65,14 @@ export class Handover {
     this.#parts = parts;
   }
 
-  /** Hints on the board for those who are served in this flush; only executions nobody else works on. */
-  take(served: readonly Claimant[], held: Set<number>): Set<Taken> {
+  /**
+   * Hints on the board for those who are served in this flush; only executions nobody else works on. Whoever wanted one of
+   * another execution is among `passedOver`.
+   */
+  take(served: readonly Claimant[], held: Set<number>): { taken: Set<Taken>; passedOver: ReadonlySet<Claimant> } {
     const { board, busy } = this.#parts;
     const taken = new Set<Taken>();
+    const passedOver = new Set<Claimant>();
     const skipped: CommandHint[] = [];
     for (const claimant of served) {
       for (const hint of board.take(claimant)) {
@@ -76,6 +80,7 @@ export class Handover {
           // Skipped, not waited for; it is served again when the flush that holds it is through, and not before: two
           // claimants that are served in turn would keep everything else of this process from running.
           skipped.push(hint);
+          passedOver.add(claimant);
           this.#skipped.set(hint.executionId, (this.#skipped.get(hint.executionId) ?? new Set()).add(claimant));
           continue;
         }
@@ -86,7 +91,7 @@ export class Handover {
       }
     }
     for (const hint of skipped) board.post(hint);
-    return taken;
+    return { taken, passedOver };
   }
 
   /** What is not in memory of commands that somebody holds: their workers, and their claims as the store has them. */

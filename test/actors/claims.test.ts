@@ -1,6 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Claimant, CommandBoard } from '../../actors/board.ts';
-import { type CommandHint, UnavailableError } from '../../actors/ports.ts';
+import { type CommandHint, type Store, UnavailableError } from '../../actors/ports.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
 import { checkStore } from '../support/invariants.ts';
 import { first, step } from '../support/playbooks.ts';
@@ -147,6 +148,31 @@ describe('claiming many', () => {
     for (const priority of [0, 5, -5, 5]) ids.push((await world.start('one', { priority })).executionId);
     const granted = await world.claim('alice');
     expect(granted.map(({ row }) => row.executionId)).toEqual([ids[1], ids[3], ids[0], ids[2]]);
+  });
+
+  test('without a wait gets what is there although the execution is being written for others', async () => {
+    const world = new World({ ten: loop(10) });
+    await world.start('ten');
+    let commits = 0;
+    const slow: Store = {
+      ...world.store,
+      commit: async (flush, onPhase) => {
+        commits += 1;
+        await pause(30);
+        return world.store.commit(flush, onPhase);
+      },
+    };
+    const server = world.another(slow);
+    const claimed = [];
+    for (const worker of ['alice', 'bob', 'alice', 'bob']) {
+      claimed.push(world.claim(worker, { max: 2 }, server));
+      // Each comes while the one before is being written.
+      await pause(8);
+    }
+    expect((await Promise.all(claimed)).map((commands) => commands.length)).toEqual([2, 2, 2, 2]);
+    // Whoever was passed over shares the next transaction.
+    expect(commits).toBe(2);
+    checkStore(world.store);
   });
 
   test('keeps to its pools and kinds of tool', async () => {
