@@ -81,6 +81,8 @@ export interface CatalogPorts {
   readonly read: (text: string, options: ReadingOptions) => Promise<CatalogReading>;
   readonly ids: Ids;
   readonly caller: CurrentCaller;
+  /** After the commit of a change that rules about a playbook are part of (api 8.8.5). */
+  readonly onRulesChanged: () => void;
   /** Parsed playbooks kept: how many, and how many characters of text they may have together. */
   readonly cache?: { readonly countMax: number; readonly sizeMax: number };
 }
@@ -217,7 +219,9 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       const newest = await store.newest(draft.path);
       if (newest !== null) permitted(newest, 'modify');
       const audit = await auditOf('catalog.register', draft.path, { kind: draft.kind });
-      return { ...(await store.add(draft, ifChanged, audit)), warnings: reading.document.warnings };
+      const added = await store.add(draft, ifChanged, audit);
+      if (!added.unchanged && hasRules(added.entry)) ports.onRulesChanged();
+      return { ...added, warnings: reading.document.warnings };
     },
 
     async get(given, version) {
@@ -252,6 +256,8 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       const one = isId(id) && Number(id) === entry.catalogId;
       const audit = await auditOf('catalog.archive', entry.path, one ? { catalog_id: entry.catalogId } : {});
       const archived = await store.archive(one ? { catalogId: entry.catalogId } : { path: entry.path }, audit);
+      // Without it another version is the newest, and that one's rules count for the path.
+      ports.onRulesChanged();
       return { path: entry.path, archived };
     },
 
@@ -267,6 +273,7 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       });
       const updated = entry === null ? null : await store.update(entry.catalogId, change, audit);
       if (updated === null) throw new DomainError('not_found', 'Catalog entry not found');
+      ports.onRulesChanged();
       return updated;
     },
 
@@ -306,6 +313,10 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
 function draftOf(catalogId: number, document: CatalogDocument, createdBy: string | null): CatalogDraft {
   const { path, kind, content, payload } = document;
   return { catalogId, path, kind, content, payload, meta: metaOf(payload), createdBy };
+}
+
+function hasRules({ meta }: CatalogEntry): boolean {
+  return meta['access'] !== undefined;
 }
 
 /** What `resource_kind` means, in any spelling of api 1.6. */

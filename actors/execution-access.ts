@@ -6,7 +6,7 @@
 import { type AccessRules, accessRefusal, mayAccess, type Permission, TOKEN_ROLES } from '../machines/access.ts';
 import type { CurrentCaller } from './audit.ts';
 import { DomainError } from './errors.ts';
-import type { Clock } from './ports.ts';
+import type { Bus, Clock } from './ports.ts';
 import { Recent } from './recent.ts';
 import type { ReadService } from './services.ts';
 
@@ -27,9 +27,35 @@ export interface ExecutionAccessParts {
   readonly ruled: () => Promise<readonly { readonly catalogId: number; readonly rules: AccessRules }[]>;
   readonly caller: CurrentCaller;
   readonly clock: Clock;
+  readonly news: RuleNews;
 }
 
-/** Rules change seldom, and may be a second old. */
+/** Tells that the rules of a playbook have changed: this server at once, the others by bus. */
+export interface RuleNews {
+  /** After the commit that changed rules, or which version of a playbook is the newest. */
+  tell(): void;
+  /** What was known in an earlier generation may be out of date. */
+  generation(): number;
+}
+
+/** On topic `control`: rules of a playbook are others now. */
+export const RULES_CHANGED = 'rules_changed';
+
+export function createRuleNews(bus: Pick<Bus, 'publish' | 'subscribe'>): RuleNews {
+  let generation = 0;
+  bus.subscribe((topic, hints) => {
+    if (topic === 'control' && hints.some((hint) => hint['action'] === RULES_CHANGED)) generation += 1;
+  });
+  return {
+    tell() {
+      generation += 1;
+      bus.publish('control', [{ action: RULES_CHANGED }]);
+    },
+    generation: () => generation,
+  };
+}
+
+/** Rules that another server has changed may be this old where its message was lost. */
 const BELIEVED_MS = 1_000;
 const KEPT = { countMax: 10_000, sizeMax: 10_000 };
 
@@ -41,8 +67,8 @@ export interface RunningExecutionAccess extends ExecutionAccess {
 export function createExecutionAccess(parts: ExecutionAccessParts): RunningExecutionAccess {
   const { reads, caller } = parts;
   const playbooks = new Recent<number, number>(KEPT);
-  const rulesOf = believing(parts.rulesOf, parts.clock);
-  const ruled = believing(parts.ruled, parts.clock);
+  const rulesOf = believing(parts.rulesOf, parts);
+  const ruled = believing(parts.ruled, parts);
 
   function who() {
     const { actor: subject, role: name } = caller();
@@ -96,15 +122,26 @@ export function createExecutionAccess(parts: ExecutionAccessParts): RunningExecu
   };
 }
 
-/** Concurrent callers share one question; an answer is believed for a while, a failure never. */
-function believing<K, V>(ask: (key: K) => Promise<V>, clock: Clock): (key: K) => Promise<V> {
-  const kept = new Recent<K, { readonly until: number; readonly answer: Promise<V> }>(KEPT);
+/** Concurrent callers share one question; an answer is believed for a while or until there is news, a failure never. */
+function believing<K, V>(
+  ask: (key: K) => Promise<V>,
+  { clock, news }: Pick<ExecutionAccessParts, 'clock' | 'news'>,
+): (key: K) => Promise<V> {
+  interface Believed {
+    readonly until: number;
+    readonly generation: number;
+    readonly answer: Promise<V>;
+  }
+  const kept = new Recent<K, Believed>(KEPT);
   return (key) => {
+    const generation = news.generation();
     const known = kept.get(key);
-    if (known !== undefined && known.until > clock.now()) return known.answer;
-    const answer = ask(key);
-    kept.put(key, { until: clock.now() + BELIEVED_MS, answer }, 1);
-    answer.catch(() => kept.delete(key));
-    return answer;
+    if (known !== undefined && known.generation === generation && known.until > clock.now()) return known.answer;
+    const believed = { until: clock.now() + BELIEVED_MS, generation, answer: ask(key) };
+    kept.put(key, believed, 1);
+    believed.answer.catch(() => {
+      if (kept.get(key) === believed) kept.delete(key);
+    });
+    return believed.answer;
   };
 }

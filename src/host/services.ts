@@ -11,7 +11,7 @@ import { createContextService } from '../../actors/context-service.ts';
 import { createCredentialReader, createCredentialService } from '../../actors/credential-service.ts';
 import { createEngine, type RunningEngine } from '../../actors/engine.ts';
 import { DomainError } from '../../actors/errors.ts';
-import { createExecutionAccess } from '../../actors/execution-access.ts';
+import { createExecutionAccess, createRuleNews } from '../../actors/execution-access.ts';
 import { createInspector } from '../../actors/inspector.ts';
 import { createKeychainPreparation, type KeychainSources, SourceError } from '../../actors/keychain-preparation.ts';
 import { createKeychainService } from '../../actors/keychain-service.ts';
@@ -171,11 +171,13 @@ export async function startServices(config: Config, options: ServicesOptions): P
     const credentialStore = createCredentialStore(database.reads);
     const reader = createDocumentReader();
     closing.add('document reader', () => reader.close());
+    const news = createRuleNews(bus);
     const catalog = createCatalogService({
       store: createCatalogStore(database.reads, database.hot.lookups),
       read: (text, reading) => reader.read(text, reading),
       ids,
       caller: callers.current,
+      onRulesChanged: news.tell,
     });
     const simulation = createSimulationService({ catalog });
     closing.add('simulation', () => simulation.close());
@@ -416,6 +418,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       ruled: () => catalog.ruled(),
       caller: callers.current,
       clock,
+      news,
     });
     const services: Services = {
       executions: engine.executions,

@@ -156,6 +156,7 @@ function world(rows: readonly CatalogEntry[], cache = { countMax: 100, sizeMax: 
     },
     ids: { next: () => 1, reserve: async () => {} },
     caller: () => OPEN_CALLER,
+    onRulesChanged: () => {},
     cache,
   });
   return { catalog, reads: () => count };

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Caller } from '../../actors/audit.ts';
-import { createExecutionAccess } from '../../actors/execution-access.ts';
+import { createExecutionAccess, createRuleNews, RULES_CHANGED } from '../../actors/execution-access.ts';
+import type { BusTopic } from '../../actors/ports.ts';
 import type { ExecutionListRequest, ReadService } from '../../actors/services.ts';
 import type { AccessRules } from '../../machines/access.ts';
+import type { JsonMap } from '../../machines/json.ts';
 import { executionRow, fakeServices } from '../api/fake-services.ts';
 
 /** Version 2003 may be seen by ann alone; 2004 has no rules. */
@@ -11,7 +13,17 @@ const RULES: Readonly<Record<number, AccessRules>> = { 2003: { view: ['ann'], ex
 function world(role: string, actor = 'bob') {
   let now = 0;
   let asked = 0;
+  let rules = RULES;
   const wanted: unknown[] = [];
+  const heard: ((topic: BusTopic, hints: readonly JsonMap[]) => void)[] = [];
+  const said: unknown[] = [];
+  const news = createRuleNews({
+    publish: (topic, hints) => said.push([topic, hints]),
+    subscribe: (listener) => {
+      heard.push(listener);
+      return () => {};
+    },
+  });
   const caller: Caller = { actor, role, requestId: 'r-1', ip: null };
   const reads: ReadService = {
     ...fakeServices().reads,
@@ -29,13 +41,29 @@ function world(role: string, actor = 'bob') {
     reads,
     rulesOf: async (which) => {
       asked += 1;
-      return which === 'demo/greet' ? (RULES[2003] ?? {}) : (RULES[Number(which)] ?? {});
+      return which === 'demo/greet' ? (rules[2003] ?? {}) : (rules[Number(which)] ?? {});
     },
-    ruled: async () => Object.entries(RULES).map(([id, rules]) => ({ catalogId: Number(id), rules })),
+    ruled: async () => Object.entries(rules).map(([id, each]) => ({ catalogId: Number(id), rules: each })),
     caller: () => caller,
     clock: { now: () => now },
+    news,
   });
-  return { access, reads: access.guarded(reads), wanted, asked: () => asked, later: () => (now += 1_000) };
+  return {
+    access,
+    reads: access.guarded(reads),
+    wanted,
+    asked: () => asked,
+    later: () => (now += 1_000),
+    /** The rules are these from now on; nobody is told. */
+    rule: (changed: typeof RULES) => {
+      rules = changed;
+    },
+    news,
+    said,
+    hear: (topic: BusTopic, hint: JsonMap) => {
+      for (const listener of heard) listener(topic, [hint]);
+    },
+  };
 }
 
 const LIST = { page: 1, pageSize: 10 } as ExecutionListRequest;
@@ -77,4 +105,27 @@ test('rules are asked once a second', async () => {
   later();
   await access.allows(1, 'view');
   expect(asked()).toBe(2);
+});
+
+test('rules that were changed here hold at once, for what is asked and for lists', async () => {
+  const { access, reads, wanted, rule, news, said } = world('viewer');
+  expect([await access.allows(1, 'view'), await access.allows(2, 'view')]).toEqual([false, true]);
+  await reads.executions(LIST);
+  rule({ 2004: { view: ['ann'] } });
+  news.tell();
+  expect([await access.allows(1, 'view'), await access.allows(2, 'view')]).toEqual([true, false]);
+  await reads.executions(LIST);
+  expect(wanted).toEqual([[2003], [2004]]);
+  expect(said).toEqual([['control', [{ action: RULES_CHANGED }]]]);
+});
+
+test('rules that another server changed hold when it is heard of', async () => {
+  const { access, rule, hear } = world('viewer');
+  expect(await access.allows(2, 'view')).toBe(true);
+  rule({ 2004: { view: ['ann'] } });
+  hear('control', { action: 'sweep' });
+  hear('workers', { action: RULES_CHANGED });
+  expect(await access.allows(2, 'view')).toBe(true);
+  hear('control', { action: RULES_CHANGED });
+  expect(await access.allows(2, 'view')).toBe(false);
 });

@@ -240,5 +240,29 @@ workflow:
     // The rules hold for the next version, too.
     expect((await direct('POST', '/api/catalog/register', { content: `${content}# 2\n` })).json.version).toBe(2);
     expect((await start(other)).status).toBe(403);
+    // Where they are changed they hold with the answer; at the other server when it has heard of them.
+    const listed = async (index: number) => {
+      const headers = { authorization: `Bearer ${viewer}` };
+      return (await call(servers[index]?.url ?? '', 'GET', '/api/executions?path=e2e/narrow', { headers })).json.length;
+    };
+    // The runs so far are of the first version.
+    const first = path.replace(
+      /playbook_id=.*/,
+      `playbook_id=${(await seen(friend, `/api/executions/${run}`)).json.catalog_id}`,
+    );
+    for (const [view, count] of [
+      [['viewer', 'operator'], 2],
+      [['operator'], 0],
+      [['viewer'], 2],
+    ]) {
+      expect((await direct('PUT', first, { meta: { access: { view } } })).status).toBe(200);
+      expect(await listed(0)).toBe(count);
+      const since = performance.now();
+      while ((await listed(1)) !== count) {
+        if (performance.now() - since > 10_000) throw new Error('the other server has not heard of the rules');
+        await pause(20);
+      }
+      expect(performance.now() - since).toBeLessThan(1_000);
+    }
   });
 });

@@ -11,6 +11,7 @@ let postgres: TestPostgres;
 let database: Database;
 let catalog: CatalogService;
 let lastId = 1000;
+let news = 0;
 
 beforeAll(async () => {
   postgres = await startTestPostgres();
@@ -21,6 +22,9 @@ beforeAll(async () => {
     read: async (text, options) => readCatalogDocument(text, options),
     ids: { next: () => ++lastId, reserve: async () => {} },
     caller: () => ({ ...OPEN_CALLER, actor: 'ann', requestId: 'r-test-0001' }),
+    onRulesChanged: () => {
+      news += 1;
+    },
   };
   catalog = createCatalogService(ports);
 });
@@ -152,6 +156,22 @@ describe('archiving', () => {
       entry: { version: 2 },
     });
   });
+});
+
+test('changes that rules are part of are told, and only those', async () => {
+  const before = news;
+  const told = () => news - before;
+  await register('demo/ruled', 'first');
+  expect(told()).toBe(0);
+  await catalog.update('demo/ruled', { status: null, meta: { access: { view: ['ann'] } } });
+  expect(told()).toBe(1);
+  await register('demo/ruled', 'first', { ifChanged: true });
+  expect(told()).toBe(1);
+  const { entry } = await register('demo/ruled', 'second');
+  expect(entry.meta['access']).toEqual({ view: ['ann'] });
+  expect(told()).toBe(2);
+  await catalog.archive(String(entry.catalogId));
+  expect(told()).toBe(3);
 });
 
 describe('lists', () => {
