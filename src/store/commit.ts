@@ -1,6 +1,6 @@
 /**
  * The one write path of the engine: a flush as one transaction in one network write. The number of statements does not
- * depend on the number of rows; each takes its rows as one JSON text (flush-rows.ts). Locks come first, in ascending
+ * depend on the number of rows; each takes its rows as one JSON text (flush-rows.ts), and payloads as bytes. Locks come first, in ascending
  * order, and belong to the transaction.
  *
  * Nobody waits between statements, so what must hold is checked by the database: `core.require_all` ends the
@@ -9,8 +9,26 @@
 import pg from 'pg';
 import { endedBy } from '../../actors/keychain-store.ts';
 import { LeaseLostError } from '../../actors/lease.ts';
-import { type CommitPhase, DuplicateKeyError, type Flush, RefusedWriteError, StaleError } from '../../actors/ports.ts';
-import { AUDITS, BATCHES, CHANGES, COMMANDS, EVENTS, EXECUTIONS, flatHead, HEADS, MOVES } from './flush-rows.ts';
+import {
+  type CommitPhase,
+  DuplicateKeyError,
+  type Flush,
+  RefusedWriteError,
+  type ResultRow,
+  StaleError,
+} from '../../actors/ports.ts';
+import {
+  AUDITS,
+  BATCHES,
+  CHANGES,
+  COMMANDS,
+  EVENTS,
+  EXECUTIONS,
+  flatHead,
+  HEADS,
+  MOVES,
+  RESULTS,
+} from './flush-rows.ts';
 import { REMOVE_ENDED } from './keychain.ts';
 import type { Pipeline, Statement } from './pipeline.ts';
 import { type RowSet, SOURCE } from './row-set.ts';
@@ -72,7 +90,7 @@ export function statementsOf(flush: Flush): readonly Statement[] {
   add('start', INSERT_EXECUTIONS, flush.started, () => [EXECUTIONS.text(flush.started)]);
   add('append', INSERT_EVENTS, flush.events, () => [EVENTS.text(flush.events)]);
   add('issue', INSERT_COMMANDS, flush.issued, () => [COMMANDS.text(flush.issued)]);
-  add('keep', INSERT_RESULTS, flush.results, () => [JSON.stringify(flush.results)]);
+  add('keep', INSERT_RESULTS, flush.results, () => resultValues(flush.results));
   add('change', UPDATE_COMMANDS, flush.commands, () => [
     CHANGES.text(flush.commands),
     flush.commands.map((change) => change.commandId),
@@ -89,6 +107,22 @@ export function statementsOf(flush: Flush): readonly Statement[] {
   const { audits = [] } = flush;
   add('audit', INSERT_AUDITS, audits, () => [AUDITS.text(audits)]);
   return statements;
+}
+
+/**
+ * Payloads may be megabytes: they travel as bytes, one behind the other, and a row says where its own are. Within the JSON of the
+ * rows they would be written and read a second time, at half as much again as the first.
+ */
+function resultValues(results: readonly ResultRow[]): readonly unknown[] {
+  const payloads = results.map(({ data }) => Buffer.from(data, 'utf8'));
+  let from = 1;
+  const rows = results.map(({ data: _, ...row }, index) => {
+    const length = payloads[index]?.length ?? 0;
+    from += length;
+    return { ...row, from: from - length, length };
+  });
+  const [only] = payloads;
+  return [RESULTS.text(rows), payloads.length === 1 ? only : Buffer.concat(payloads)];
 }
 
 function explained(error: unknown, flush: Flush): unknown {
@@ -140,14 +174,11 @@ function insertInto(table: string, { columns, values }: Pick<RowSet<unknown>, 'c
 }
 
 // The same bytes under the same name are one result when a worker stores them (api 2.12.1). Here each row has been
-// named by an event already, so a repetition is kept under a name of its own. Payloads may be megabytes of text, which
-// a list in jsonb would hold twice.
+// named by an event already, so a repetition is kept under a name of its own.
 const INSERT_RESULTS = `
 with fresh as (
   select *, row_number() over (partition by "executionId", name, sha256 order by "resultId") as occurrence
-  from json_to_recordset($1::json) as result ("executionId" bigint, "resultId" bigint, ref text, name text,
-    "commandId" bigint, scope text, store text, data text, bytes bigint, sha256 text, "mediaType" text, summary jsonb,
-    "expiresAt" timestamptz)
+  from ${RESULTS.relation} as result
 )
 insert into core.result (execution_id, result_id, ref, name, command_id, scope, store, data, bytes, sha256, media_type,
   summary, expires_at)
@@ -156,7 +187,7 @@ select "executionId", "resultId", ref,
       select from core.result as present
       where present.execution_id = fresh."executionId" and present.name = fresh.name and present.sha256 = fresh.sha256)
     then name else name || '#' || "resultId" end,
-  "commandId", scope, store, convert_to(data, 'UTF8'), bytes, sha256, "mediaType", summary, "expiresAt"
+  "commandId", scope, store, substring($2::bytea from "from" for length), bytes, sha256, "mediaType", summary, "expiresAt"
 from fresh`;
 
 const UPDATE_COMMANDS = `
@@ -217,7 +248,7 @@ export const REHEARSAL: readonly Statement[] = [
   { name: 'start', text: INSERT_EXECUTIONS, values: ['[]'] },
   { name: 'append', text: INSERT_EVENTS, values: ['[]'] },
   { name: 'issue', text: INSERT_COMMANDS, values: ['[]'] },
-  { name: 'keep', text: INSERT_RESULTS, values: ['[]'] },
+  { name: 'keep', text: INSERT_RESULTS, values: resultValues([]) },
   { name: 'change', text: UPDATE_COMMANDS, values: ['[]', []] },
   { name: 'head', text: UPDATE_HEADS, values: ['[]', []] },
   { name: 'accept', text: INSERT_BATCHES, values: ['[]'] },

@@ -8,6 +8,7 @@ import type {
   EventRow,
   ExecutionRow,
   HeadChange,
+  ResultRow,
 } from '../../actors/ports.ts';
 import { rowSet } from './row-set.ts';
 
@@ -209,3 +210,21 @@ export function flatHead(head: HeadChange) {
     machineVersion: snapshot?.machineVersion ?? null,
   };
 }
+
+/** Its bytes lie in a parameter of their own: from the byte of this number, counted from one, so many. */
+export const RESULTS = rowSet<Omit<ResultRow, 'data'> & { readonly from: number; readonly length: number }>({
+  executionId: 'bigint',
+  resultId: 'bigint',
+  ref: 'text',
+  name: 'text',
+  commandId: 'bigint',
+  scope: 'text',
+  store: 'text',
+  bytes: 'bigint',
+  sha256: 'text',
+  mediaType: 'text',
+  summary: 'jsonb',
+  expiresAt: 'timestamptz',
+  from: 'int',
+  length: 'int',
+});

@@ -73,6 +73,26 @@ describe('a flush', () => {
     await pipeline.close();
   });
 
+  test('keeps the bytes of each result by itself, whatever they are', async () => {
+    const { ids } = await start(1);
+    const [id = 0] = ids;
+    const values = [
+      { text: 'é ☃ 😀' },
+      '',
+      { lone: '\ud800', nul: '\u0000', quote: '"\\' },
+      'a'.repeat(20_000),
+      [1, 2],
+    ];
+    await store.commit(flush({ results: values.map((value) => result(id, numbers.next(), value)) }));
+    const rows = await queryRows<{ data: string; right: boolean }>(
+      db.url,
+      `select convert_from(data, 'UTF8') as data, length(data) = bytes as right
+       from core.result where execution_id = $1 order by result_id`,
+      [id],
+    );
+    expect(rows).toEqual(values.map((value) => ({ data: JSON.stringify(value), right: true })));
+  });
+
   test('updates heads within their page, so that no index is touched', async () => {
     const { ids } = await start(1);
     const [id = 0] = ids;
