@@ -10,6 +10,7 @@ import type {
   HeadChange,
   ResultRow,
 } from '../../actors/ports.ts';
+import { stateWithKeyOrder } from './key-order.ts';
 import { rowSet } from './row-set.ts';
 
 export const EVENTS = rowSet<EventRow>(
@@ -203,10 +204,7 @@ export function flatHead(head: HeadChange) {
     end: undefined,
     snapshot: undefined,
     ...end,
-    state:
-      snapshot === null
-        ? null
-        : { value: snapshot.value, context: snapshot.context, through_event_id: snapshot.throughEventId },
+    state: snapshot === null ? null : stateWithKeyOrder(snapshot),
     machineVersion: snapshot?.machineVersion ?? null,
   };
 }

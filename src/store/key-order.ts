@@ -4,7 +4,7 @@
  * what templates can see of a row travels with the orders that jsonb would lose: once per set of keys, because the rows
  * of a list have the same. Where two maps of one row have the same keys in different orders, the text itself travels.
  */
-import type { CommandRow, EventRow, Flush } from '../../actors/ports.ts';
+import type { CommandRow, EventRow, Flush, StoredSnapshot } from '../../actors/ports.ts';
 import type { LogEvent } from '../../machines/events.ts';
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 
@@ -12,6 +12,14 @@ const KEY = 'key_order';
 
 /** Lists of keys, or the JSON text of the values; null where jsonb loses nothing. */
 type KeyOrder = readonly (readonly string[])[] | string;
+
+/** The column `state` of an execution. */
+export interface StateColumn {
+  readonly value: Json;
+  readonly context: JsonMap;
+  readonly through_event_id: number;
+  readonly key_order?: KeyOrder;
+}
 
 /** The flush as it is to be stored. */
 export function withKeyOrders(flush: Flush): Flush {
@@ -64,6 +72,19 @@ export function commandsInKeyOrder<Row extends Pick<CommandRow, 'context'>>(rows
       context: SEEN_BY_TASKS.reduce((map, path, at) => withPart(map, path, parts[at] ?? null), context),
     };
   });
+}
+
+/** A snapshot as it is to be stored: templates walk the steps and the variables of a run in the order of its maps. */
+export function stateWithKeyOrder({ value, context, throughEventId }: StoredSnapshot): StateColumn {
+  const order = orderOf([context]);
+  return { value, context, through_event_id: throughEventId, ...(order === null ? {} : { [KEY]: order }) };
+}
+
+export function stateInKeyOrder(state: StateColumn, machineVersion: number): StoredSnapshot {
+  const { value, context, through_event_id: throughEventId, [KEY]: order } = state;
+  const [inOrder] = order === undefined ? [context] : restored([context], order);
+  // What was restored from a map is a map.
+  return { value, context: inOrder as JsonMap, throughEventId, machineVersion };
 }
 
 // ---------------------------------------------------------------- what templates can see of a command

@@ -4,11 +4,11 @@
  */
 import { gunzipSync } from 'node:zlib';
 import type pg from 'pg';
-import type { AbandonedChild, CommandRow, ExecutionRow, StoredExecution, StoredSnapshot } from '../../actors/ports.ts';
+import type { AbandonedChild, CommandRow, ExecutionRow, StoredExecution } from '../../actors/ports.ts';
 import type { LogEvent } from '../../machines/events.ts';
-import type { Json, JsonMap } from '../../machines/json.ts';
+import type { Json } from '../../machines/json.ts';
 import { readReference } from '../../machines/playbook/reference.ts';
-import { commandsInKeyOrder, inKeyOrder } from './key-order.ts';
+import { commandsInKeyOrder, inKeyOrder, type StateColumn, stateInKeyOrder } from './key-order.ts';
 import type { Pipeline } from './pipeline.ts';
 import { COMMAND_COLUMNS, EVENT_COLUMNS, EXECUTION_COLUMNS, OPEN } from './rows.ts';
 
@@ -25,7 +25,7 @@ export async function lookUp<Row extends pg.QueryResultRow>(
 }
 
 interface ExecutionWithState extends ExecutionRow {
-  readonly state: { value: Json; context: JsonMap; through_event_id: number } | null;
+  readonly state: StateColumn | null;
 }
 
 /** Executions with their snapshots, the events after those, and their open commands. Unknown ids are left out. */
@@ -48,7 +48,7 @@ export async function loadExecutions(
   for (const { state, ...row } of (executions?.rows ?? []) as ExecutionWithState[]) {
     loaded.set(row.executionId, {
       row,
-      snapshot: state === null ? null : snapshotOf(state, row),
+      snapshot: state === null ? null : stateInKeyOrder(state, row.machineVersion),
       tail: inKeyOrder((tails.get(row.executionId) ?? []).map(({ ofExecution: _, ...event }) => event)),
       openCommands: commandsInKeyOrder(open.get(row.executionId) ?? []),
     });
@@ -150,11 +150,6 @@ export async function payloadOf(pipeline: Pipeline, ref: string): Promise<Json |
   const text = (row.encoding === 'gzip' ? gunzipSync(row.data) : row.data).toString('utf8');
   // Only JSON text that this service wrote is stored there.
   return JSON.parse(text) as Json;
-}
-
-function snapshotOf(state: NonNullable<ExecutionWithState['state']>, row: ExecutionRow): StoredSnapshot {
-  const { value, context, through_event_id: throughEventId } = state;
-  return { value, context, throughEventId, machineVersion: row.machineVersion };
 }
 
 function groupRows<Row>(result: pg.QueryResult | undefined, keyOf: (row: Row) => number): Map<number, Row[]> {

@@ -5,25 +5,21 @@
 import type { ExecutionRow } from '../../actors/ports.ts';
 import type { Trail, TrailPosition } from '../../actors/trail.ts';
 import type { LogEvent } from '../../machines/events.ts';
-import type { Json, JsonMap } from '../../machines/json.ts';
+import { type StateColumn, stateInKeyOrder } from './key-order.ts';
 import type { Sql } from './pool.ts';
 import { EXECUTION_COLUMNS } from './rows.ts';
-
-type StateColumn = { readonly value: Json; readonly context: JsonMap; readonly through_event_id: number } | null;
 
 export function createTrail(sql: Sql): Trail {
   return {
     async head(executionId) {
-      const rows = await sql.rows<ExecutionRow & { state: StateColumn }>(
+      const rows = await sql.rows<ExecutionRow & { state: StateColumn | null }>(
         `select ${EXECUTION_COLUMNS}, state from core.execution where execution_id = $1`,
         [executionId],
       );
       const [found] = rows;
       if (found === undefined) return null;
       const { state, ...row } = found;
-      if (state === null) return { row, snapshot: null };
-      const { value, context, through_event_id: throughEventId } = state;
-      return { row, snapshot: { value, context, throughEventId, machineVersion: row.machineVersion } };
+      return { row, snapshot: state === null ? null : stateInKeyOrder(state, row.machineVersion) };
     },
     async locate(executionId, eventId) {
       const rows = await sql.rows<TrailPosition>(

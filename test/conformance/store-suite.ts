@@ -158,13 +158,19 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
 
       test('keeps a snapshot and gives only the events after it', async () => {
         const id = await newExecution();
-        const snapshot = { throughEventId: 2, machineVersion: 9, value: { a: 'b' }, context: { n: 1 } };
+        const snapshot = {
+          throughEventId: 2,
+          machineVersion: 9,
+          value: { a: 'b' },
+          context: { steps: { start: 1, s1: 2, a: { n: 1 } } },
+        };
         await store.commit(
           flush({ events: [event(id, catalogId, 2), event(id, catalogId, 3)], heads: [head(id, 1, 3, { snapshot })] }),
         );
         await store.commit(flush({ events: [event(id, catalogId, 4)], heads: [head(id, 3, 4)] }));
         const loaded = (await store.load([id])).get(id);
         expect(loaded?.snapshot).toEqual(snapshot);
+        expect(JSON.stringify(loaded?.snapshot?.context)).toBe(JSON.stringify(snapshot.context));
         expect(loaded?.row.machineVersion).toBe(9);
         expect(loaded?.tail.map((one) => one.eventId)).toEqual([3, 4]);
       });
