@@ -65,6 +65,9 @@ export function readCall(command: Command, argv: readonly string[], world: Pick<
     else if (typeof value === 'boolean') flags[name] = value;
     else if (Array.isArray(value)) lists[name] = value.map(String);
   }
+  const { server } = texts;
+  if (server !== undefined && !['http:', 'https:'].includes(URL.parse(server)?.protocol ?? ''))
+    throw new UsageError(`--server must be an address starting with http:// or https://, not '${server}'`);
   return { ...world, words: positionals, texts, lists, flags };
 }
 
@@ -89,7 +92,8 @@ export function helpOf(name: string, command: Command): string {
     const left = each.type === 'string' ? `--${option} ${each.value ?? 'TEXT'}` : `--${option}`;
     return `  ${left.padEnd(22)} ${each.help}`;
   });
-  return `usage: callboard ${name} ${command.usage}\n\n${command.description}\n\n${rows.join('\n')}\n  ${'--help'.padEnd(22)} this text\n`;
+  rows.push(`  ${'--help'.padEnd(22)} this text`);
+  return `usage: callboard ${name} ${command.usage}\n\n${command.description}\n\n${rows.join('\n')}\n`;
 }
 
 /** A number of seconds above zero, or null when the option was not given. Throws UsageError. */

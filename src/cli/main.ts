@@ -64,6 +64,7 @@ function leave(): void {
 
 async function main(argv: readonly string[], terminal: Terminal): Promise<number> {
   const [name, ...rest] = argv;
+  if (name === 'help' && rest[0] !== undefined) return main([rest[0], '--help'], terminal);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     terminal.out(overview());
     return name === undefined ? EXIT.usage : EXIT.ok;

@@ -48,6 +48,11 @@ describe('the command line', () => {
     },
   );
 
+  test('help of a command is its --help', async () => {
+    expect(await callboard(['help', 'list'])).toEqual(await callboard(['list', '--help']));
+    expect((await callboard(['help', 'lost'])).code).toBe(2);
+  });
+
   test('bad settings are named together, exit code 78', async () => {
     const ended = await callboard(['server'], { SVC_PORT: 'x', SVC_BUS: 'y' });
     expect(ended.code).toBe(78);

@@ -9,6 +9,7 @@ import {
   idWord,
   JSON_OPTION,
   readCall,
+  SERVER_OPTION,
   secondsOption,
   UsageError,
 } from '../../src/cli/command.ts';
@@ -23,6 +24,7 @@ const SAMPLE: Command = {
     set: { type: 'string', multiple: true, help: 'an input' },
     timeout: { type: 'string', help: 'seconds' },
     input: { type: 'string', help: 'a file' },
+    ...SERVER_OPTION,
     ...JSON_OPTION,
   },
   words: [1, 2],
@@ -47,6 +49,8 @@ describe('the words of a command', () => {
     [['a', 'b', 'c'], "does not take 'c'"],
     [['a', '--nothing'], "unknown option '--nothing'"],
     [['a', '--set'], "option '--set <value>' argument missing"],
+    [['a', '--server', 'here'], "--server must be an address starting with http:// or https://, not 'here'"],
+    [['a', '--server', 'ftp://here'], '--server must be an address'],
   ])('%j is refused with a sentence', (argv, sentence) => {
     expect(() => read(...argv)).toThrow(UsageError);
     expect(() => read(...argv)).toThrow(sentence);

@@ -49,6 +49,18 @@ test('a schedule is created with its inputs, paused, resumed, started at once an
   expect(await schedule('list')).toBe('Nothing is planned.\n');
 });
 
+test('a name that several have is not guessed at', async () => {
+  for (const every of ['60', '90']) await schedule('create', 'twin', '--path', 'demo/tick', '--every', every);
+  const ids = (JSON.parse(await schedule('list', '--json')) as { schedule_id: number }[]).map(
+    (each) => each.schedule_id,
+  );
+  await expect(schedule('delete', 'twin')).rejects.toThrow(
+    new Refused(`2 schedules are named 'twin'; name one by its number: ${ids.join(', ')}`, true),
+  );
+  expect(await schedule('delete', String(ids[0]))).toBe('It is deleted.\n');
+  expect(JSON.parse(await schedule('delete', 'twin', '--json'))).toMatchObject({ schedule_id: ids[1] });
+});
+
 test.each([
   ['list', 'tick'],
   ['pause'],

@@ -7,7 +7,7 @@ import { processLog } from '../process-log.ts';
 import { aborted, stopSignal } from '../stop-signal.ts';
 
 export const command: Command = {
-  usage: '',
+  usage: '[options]',
   description:
     'Serves browsers on SVC_GATEWAY_PORT and passes what they may do to the server of SVC_GATEWAY_UPSTREAM. People log in at the\nprovider of SVC_OIDC_ISSUER; SVC_GATEWAY_AUTH=dev lets one local admin in instead, on loopback only. Exit code 78 for bad\nsettings, 4 when it cannot start.',
   options: {},

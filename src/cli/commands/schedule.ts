@@ -1,4 +1,4 @@
-/** `callboard schedule`: what a server starts by itself. Schedules are named; their numbers stay inside. */
+/** `callboard schedule`: what a server starts by itself. Schedules are named; a number is needed only where names are shared. */
 import { type ListedSchedule, ScheduleClient, type SchedulePlan } from '../../client/schedules.ts';
 import { readConfig } from '../../config.ts';
 import { printable } from '../../log.ts';
@@ -14,7 +14,7 @@ const OF_NEW_ONES = [...RHYTHMS, 'path', 'timezone', 'overlap', 'catch-up', 'inp
 export const command: Command = {
   usage: 'list | create NAME --path PATH --cron TEXT | pause NAME | resume NAME | trigger NAME | delete NAME [options]',
   description:
-    'Starts playbooks again and again, or at one moment. create needs exactly one of --cron, --every and --at. pause keeps\na schedule without starting anything, trigger starts now what it starts, delete leaves running executions alone.',
+    'Starts playbooks again and again, or at one moment. create needs exactly one of --cron, --every and --at. pause keeps\na schedule without starting anything, trigger starts now what it starts, delete leaves running executions alone.\nWhere several schedules have one NAME, its number stands for it.',
   options: {
     path: { type: 'string', value: 'PATH', help: 'create: the playbook' },
     cron: { type: 'string', value: 'TEXT', help: "create: minute hour day month weekday, as in '0 3 * * *'" },
@@ -56,9 +56,7 @@ export const command: Command = {
         print(all, all.length === 0 ? 'Nothing is planned.' : all.map(row).join('\n'));
         return;
       }
-      const found = all.find((each) => each.name === name);
-      if (found === undefined) throw new Refused(`there is no schedule '${printable(name)}'; list shows them`, true);
-      const { schedule_id: id } = found;
+      const id = idOf(all, name);
       if (what === 'pause' || what === 'resume') {
         const changed = await client.change(id, { enabled: what === 'resume' });
         print(changed, changed.enabled ? `next ${changed.next_run_at ?? 'never'}` : 'It is paused.');
@@ -103,6 +101,20 @@ async function withSchedules(call: Call, work: (client: ScheduleClient) => Promi
   } finally {
     await client.close();
   }
+}
+
+/** The schedule of that name, or of that number. Throws Refused. */
+function idOf(all: readonly ListedSchedule[], name: string): number {
+  const ids = all.filter((each) => each.name === name).map((each) => each.schedule_id);
+  const numbered = all.find((each) => String(each.schedule_id) === name);
+  const [id = numbered?.schedule_id, another] = ids;
+  if (another !== undefined)
+    throw new Refused(
+      `${ids.length} schedules are named '${printable(name)}'; name one by its number: ${ids.join(', ')}`,
+      true,
+    );
+  if (id === undefined) throw new Refused(`there is no schedule '${printable(name)}'; list shows them`, true);
+  return id;
 }
 
 function row(each: ListedSchedule): string {
