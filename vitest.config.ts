@@ -16,7 +16,13 @@ export default defineConfig({
       // Loading the modules anew for each file would take longer than the tests.
       {
         extends: true,
-        test: { name: 'parts', include: ['test/**/*.test.ts'], exclude: [...PROCESSES, ...WORLDS], isolate: false },
+        test: {
+          name: 'parts',
+          include: ['test/**/*.test.ts'],
+          exclude: [...PROCESSES, ...WORLDS],
+          isolate: false,
+          retry: SECOND_TRY,
+        },
       },
       { extends: true, test: { name: 'whole', include: PROCESSES, retry: SECOND_TRY } },
       { extends: true, test: { name: 'worlds', include: WORLDS } },

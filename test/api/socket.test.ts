@@ -28,10 +28,10 @@ async function listen(
   return { ...host, port: (host.app.server.address() as AddressInfo).port };
 }
 
-/** Sends these bytes and gives what came until the other side closed. */
+/** Sends these bytes and gives what came until the other side closed. Its own stays open: who has gone gets no answer. */
 async function exchange(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
-  socket.end(text);
+  socket.write(text);
   const parts: Buffer[] = [];
   for await (const part of socket) parts.push(part as Buffer);
   return Buffer.concat(parts).toString();

@@ -44,11 +44,11 @@ export function call(base: string, method: string, path: string, { headers = {},
   });
 }
 
-/** Bytes on a socket; resolves with what came back when the other side closes or is silent after an answer. */
+/** Bytes on a socket; resolves with what came back when the other side closes. Ours stays open: who has gone gets no answer. */
 export function bytes(base: string, text: string): Promise<string> {
   const { hostname, port } = new URL(base);
   return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname, () => socket.end(text));
+    const socket = connect(Number(port), hostname, () => socket.write(text));
     const chunks: Buffer[] = [];
     socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('error', reject);

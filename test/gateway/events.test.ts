@@ -1,7 +1,7 @@
 /** What clients hear at `/events`, what callbacks bring them, and how soon a session that ended elsewhere is over here. */
 import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { type RunningGateway, startGateway } from '../../src/gateway/start.ts';
 import { silentLog } from '../../src/log.ts';
@@ -58,6 +58,11 @@ afterAll(async () => {
   await server?.stop();
 });
 
+beforeEach(() => {
+  followed.clear();
+  server.seen.length = 0;
+});
+
 /** On a busy machine an answer may take its time; nothing here is about how long. */
 const eventually = <T>(look: () => T | Promise<T>) => expect.poll(look, { timeout: 15_000 });
 
@@ -97,8 +102,10 @@ class Listener {
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const INSIDE = bearer('inside');
 
+let tokens = 0;
 function newToken(user: string): string {
-  const token = TOKEN(`${user}-${alive.size}`);
+  tokens += 1;
+  const token = TOKEN(`${user}-${tokens}`);
   alive.add(token);
   return token;
 }

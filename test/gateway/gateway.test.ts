@@ -204,6 +204,7 @@ describe('the proxy', () => {
       `X-CSRF-Token: ${csrf}`,
       'Content-Type: application/json',
       'Transfer-Encoding: chunked',
+      'Connection: close',
       '',
       'bb8',
       'x'.repeat(3000),

@@ -100,14 +100,17 @@ test('CL-01 a fresh command that 32 ask for by its id has one holder', async () 
   }
 });
 
+let cuts = 0;
 test('CL-02 a claim whose answer is lost gives the same again when it is repeated, and nobody else gets it', async () => {
   const proxy = await startProxy({ port: Number(new URL(service.url).port) });
+  cuts += 1;
+  const pool = `cut-off-${cuts}`;
   try {
-    await service.enlist('cut-off', { pools: ['cut-off'] });
-    await service.enlist('other', { pools: ['cut-off'] });
-    const id = await service.start('claims/one', { execution_pool: 'cut-off' });
+    await service.enlist(pool, { pools: [pool] });
+    await service.enlist('other', { pools: [pool] });
+    const id = await service.start('claims/one', { execution_pool: pool });
     proxy.set('drop');
-    const body = { worker_id: 'cut-off', max: 4, claim_id: 'claim-1' };
+    const body = { worker_id: pool, max: 4, claim_id: `claim-${cuts}` };
     await expect(
       askAt(`http://127.0.0.1:${proxy.port}`, 'POST', '/api/commands/claim', body, { connection: 'close' }),
     ).rejects.toThrow();
@@ -118,7 +121,7 @@ test('CL-02 a claim whose answer is lost gives the same again when it is repeate
     const again = await askAt(`http://127.0.0.1:${proxy.port}`, 'POST', '/api/commands/claim', body);
     expect(again.json.commands).toMatchObject([{ execution_id: id, attempt: 1 }]);
     const [{ command_id }] = again.json.commands;
-    const byId = await service.post(`/api/commands/${command_id}/claim`, { worker_id: 'cut-off' });
+    const byId = await service.post(`/api/commands/${command_id}/claim`, { worker_id: pool });
     expect([byId.status, byId.json.attempt]).toEqual([200, 1]);
     expect(proxy.swallowed).toBeGreaterThan(0);
   } finally {

@@ -1,5 +1,5 @@
 /** Simulations of the server: off its event loop, bounded, and with the playbooks of its catalog. */
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { DomainError } from '../../actors/errors.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { createSimulationService } from '../../src/simulate/simulation-service.ts';
@@ -21,6 +21,9 @@ const catalog = {
   },
 };
 const service = createSimulationService({ catalog, wallMs: 1_500 });
+beforeEach(() => {
+  asked.length = 0;
+});
 afterAll(() => service.close());
 
 async function run(steps: readonly JsonMap[], options = {}): Promise<Simulated> {
