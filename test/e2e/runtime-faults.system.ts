@@ -187,6 +187,7 @@ describe('references', () => {
 describe('a cursor loop over a table', () => {
   test('gives every row to one body, also with another loop and a writer at work on it', async () => {
     const { databaseUrl } = stack;
+    await queryRows(databaseUrl, 'drop table if exists public.outbox');
     await queryRows(databaseUrl, 'create table public.outbox (id int primary key, state text, by text)');
     await queryRows(databaseUrl, "insert into public.outbox select n, 'new' from generate_series(1, 40) as n");
     const answer = await fetch(`${stack.serverUrl}/api/credentials`, {
