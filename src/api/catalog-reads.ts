@@ -6,7 +6,7 @@ import { isMap } from '../../machines/json.ts';
 import { readStoredKind } from '../../machines/playbook/catalog-kind.ts';
 import { agentsBody, capabilitiesOf, entry, entryToWire, listBody, resourceBody } from '../wire/catalog.ts';
 import { described } from '../wire/described.ts';
-import { catalogPath, idOut } from '../wire/ids.ts';
+import { catalogPath, idOut, parseId } from '../wire/ids.ts';
 import { cutPage } from '../wire/pagination.ts';
 import { queryInteger, queryText } from '../wire/query-fields.ts';
 import type { ApiContext } from './context.ts';
@@ -18,7 +18,7 @@ const LIST_MAX = 5000;
 export const queryVersion = v.pipe(
   described(
     v.custom<string>(
-      (value) => typeof value === 'string' && (value === 'latest' || /^[1-9][0-9]{0,8}$/.test(value)),
+      (value) => value === 'latest' || (typeof value === 'string' && parseId(value) !== null),
       "must be a version: an integer of at least 1, or 'latest'",
     ),
     { anyOf: [{ type: 'integer', minimum: 1 }, { const: 'latest' }] },

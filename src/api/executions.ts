@@ -7,6 +7,7 @@ import { keptTraceOf } from '../../machines/trace-context.ts';
 import { RequestError } from '../errors.ts';
 import { flag, integer, maybe, text, word } from '../wire/fields.ts';
 import { id, idOut } from '../wire/ids.ts';
+import { inputsOf } from '../wire/inputs.ts';
 import { jsonBytes } from '../wire/json-size.ts';
 import {
   idempotencyKey,
@@ -176,7 +177,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
       codes: ['not_found', 'kind_not_executable', 'resource_kind_required', 'playbook_invalid'],
       handle: async ({ params, body, request }) => {
         const receipt = await executions.rerun(params.execution_id, {
-          workload: body.workload ?? {},
+          workload: inputsOf(body) ?? {},
           version: body.version ?? 'same',
           fromStep: body.from_step ?? null,
           resourceKind: body.resource_kind ?? null,

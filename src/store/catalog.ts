@@ -39,7 +39,7 @@ const LOCATE_ID = `
 const LOCATE_PATH = `
   select catalog_id, path, version, kind, meta -> 'access' as access
   from core.catalog
-  where archived_at is null and path = $1 and ($2::int is null or version = $2::int) and kind = any ($3::text[])
+  where archived_at is null and path = $1 and ($2::bigint is null or version = $2::bigint) and kind = any ($3::text[])
   order by version desc
   limit 1`;
 
@@ -65,7 +65,7 @@ export function createCatalogStore(database: ReadPool, lookups: Pipeline): Catal
       }),
 
     byId: (catalogId) => entryWhere(database, 'entry.catalog_id = $1', [catalogId]),
-    version: (path, version) => entryWhere(database, 'entry.path = $1 and entry.version = $2', [path, version]),
+    version: (path, version) => entryWhere(database, 'entry.path = $1 and entry.version = $2::bigint', [path, version]),
     newest: (path) =>
       entryWhere(database, 'entry.path = $1 order by (entry.archived_at is null) desc, entry.version desc limit 1', [
         path,

@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import type { Schedule, ScheduleDraft } from '../../actors/services.ts';
 import { decimal, flag, instant, map, maybe, text, word } from './fields.ts';
 import { catalogPath, idOut } from './ids.ts';
+import { INPUTS_DIFFER, inputFields, inputsAgree, inputsOf } from './inputs.ts';
 import { version } from './start.ts';
 
 const INTERVAL_MAX_SECONDS = 315_360_000;
@@ -13,7 +14,7 @@ const fields = {
   interval_seconds: maybe(decimal(1, INTERVAL_MAX_SECONDS)),
   at: maybe(instant),
   timezone: maybe(text(64, 1)),
-  workload: maybe(map),
+  ...inputFields,
   resource_kind: maybe(text(64, 1)),
   enabled: maybe(flag),
   overlap: maybe(word('allow', 'skip', 'cancel_previous')),
@@ -26,6 +27,7 @@ export const scheduleBody = v.pipe(
     ({ cron, interval_seconds, at }) => [cron, interval_seconds, at].filter((each) => each != null).length === 1,
     'needs exactly one of cron, interval_seconds and at',
   ),
+  v.check((body) => inputsAgree(body), INPUTS_DIFFER),
 );
 
 /** Absent fields stay as they are. */
@@ -35,6 +37,7 @@ export const scheduleChange = v.pipe(
     ({ cron, interval_seconds, at }) => [cron, interval_seconds, at].filter((each) => each != null).length <= 1,
     'takes at most one of cron, interval_seconds and at',
   ),
+  v.check((body) => inputsAgree(body), INPUTS_DIFFER),
 );
 
 const nullableText = v.nullable(v.string());
@@ -71,7 +74,7 @@ export function toScheduleDraft(body: v.InferOutput<typeof scheduleBody>): Sched
     intervalSeconds: body.interval_seconds ?? null,
     runAt: body.at ?? null,
     timezone: body.timezone ?? 'UTC',
-    workload: body.workload ?? {},
+    workload: inputsOf(body) ?? {},
     enabled: body.enabled ?? true,
     overlap: body.overlap ?? 'allow',
     catchUp: body.catch_up ?? 'none',
@@ -79,7 +82,8 @@ export function toScheduleDraft(body: v.InferOutput<typeof scheduleBody>): Sched
 }
 
 export function toScheduleChange(body: v.InferOutput<typeof scheduleChange>): Partial<ScheduleDraft> {
-  const { name, path, version, resource_kind, cron, interval_seconds, at, timezone, workload } = body;
+  const { name, path, version, resource_kind, cron, interval_seconds, at, timezone } = body;
+  const workload = inputsOf(body);
   return {
     ...(name == null ? {} : { name }),
     ...(path == null ? {} : { path }),
@@ -89,7 +93,7 @@ export function toScheduleChange(body: v.InferOutput<typeof scheduleChange>): Pa
     ...(interval_seconds == null ? {} : { intervalSeconds: interval_seconds }),
     ...(at == null ? {} : { runAt: at }),
     ...(timezone == null ? {} : { timezone }),
-    ...(workload == null ? {} : { workload }),
+    ...(workload === null ? {} : { workload }),
     ...(body.enabled == null ? {} : { enabled: body.enabled }),
     ...(body.overlap == null ? {} : { overlap: body.overlap }),
     ...(body.catch_up == null ? {} : { catchUp: body.catch_up }),

@@ -17,6 +17,7 @@ import { event } from './event.ts';
 import { decimal, flag, instant, integer, json, list, map, maybe, text } from './fields.ts';
 import { stepGraph } from './graph.ts';
 import { catalogPath, id, idOut } from './ids.ts';
+import { INPUTS_DIFFER, inputFields, inputsAgree, inputsOf } from './inputs.ts';
 import { version } from './start.ts';
 
 const CONTENT_MAX = 1_048_576;
@@ -88,18 +89,20 @@ export const simulateBody = v.pipe(
     version: maybe(version),
     catalog_id: maybe(id),
     ...simulationFields,
+    ...inputFields,
   }),
   v.check(
     (body) => body.content != null || body.path != null || body.catalog_id != null,
     'needs content, path or catalog_id',
   ),
+  v.check((body) => inputsAgree(body), INPUTS_DIFFER),
 );
 
 export function toSimulation(document: SimulatedDocument, given: SimulationOptions): SimulationRequest {
   const { limits, default_outcome: fallback } = given;
   return {
     document,
-    workload: given.workload ?? {},
+    workload: inputsOf(given) ?? {},
     outcomes: (given.outcomes ?? []).map(toScripted),
     defaultOutcome: fallback === 'fail' ? 'fail' : fallback == null ? DEFAULT_OUTCOME : toOutcome(fallback),
     pureTools: given.pure_tools ?? true,

@@ -1,11 +1,11 @@
 /** Starting an execution (api 2.3.1, 2.3.2): one request with the aliases of 1.6, two answers. */
-import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { StartReceipt, StartRequest } from '../../actors/services.ts';
 import { isMap, type JsonMap } from '../../machines/json.ts';
 import { described } from './described.ts';
-import { integer, json, map, maybe, text } from './fields.ts';
+import { integer, json, maybe, text } from './fields.ts';
 import { catalogPath, id, idOut, name } from './ids.ts';
+import { INPUTS_DIFFER, inputsAgree, inputsOf, startInputFields } from './inputs.ts';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -38,19 +38,13 @@ const labels = described(
   { type: 'object', maxProperties: 32, additionalProperties: { type: 'string' } },
 );
 
-const INPUT_NAMES = ['workload', 'payload', 'input', 'parameters', 'args'] as const;
-
 export const startBody = v.pipe(
   v.object({
     path: maybe(catalogPath),
     catalog_id: maybe(id),
     version: maybe(version),
     resource_kind: maybe(text(64, 1)),
-    workload: maybe(map),
-    payload: maybe(map),
-    input: maybe(map),
-    parameters: maybe(map),
-    args: maybe(map),
+    ...startInputFields,
     merge: maybe(json),
     parent_execution_id: maybe(id),
     parent_command_id: maybe(id),
@@ -62,13 +56,7 @@ export const startBody = v.pipe(
     wait_ms: maybe(integer(0, 60_000)),
   }),
   v.check((body) => body.path != null || body.catalog_id != null, 'needs path or catalog_id'),
-  v.check(
-    (body) => {
-      const given = INPUT_NAMES.map((each) => body[each]).filter((each) => each != null);
-      return given.length < 2 || given.every((each) => isDeepStrictEqual(each, given[0]));
-    },
-    `has different values in ${INPUT_NAMES.join(', ')}, which mean the same`,
-  ),
+  v.check((body) => inputsAgree(body), INPUTS_DIFFER),
 );
 export type StartBody = v.InferInput<typeof startBody>;
 
@@ -86,7 +74,7 @@ export function toStartRequest(
     ...(body.resource_kind == null ? {} : { resourceKind: body.resource_kind }),
     ...(body.labels == null ? {} : { labels: body.labels }),
     ...(waitMs === 0 ? {} : { waitMs }),
-    workload: body.workload ?? body.payload ?? body.input ?? body.parameters ?? body.args ?? {},
+    workload: inputsOf(body) ?? {},
     parentExecutionId: body.parent_execution_id ?? null,
     parentCommandId: body.parent_command_id ?? null,
     parentEventId: body.parent_event_id ?? null,
@@ -131,21 +119,24 @@ export function startToWire(receipt: StartReceipt): StartAnswer {
   };
 }
 
-export const rerunBody = v.object({
-  workload: maybe(map),
-  version: maybe(
-    described(
-      v.custom<number | 'same' | 'latest'>(
-        (value) => value === 'same' || value === 'latest' || (Number.isSafeInteger(value) && Number(value) >= 1),
-        "must be a version: an integer of at least 1, 'same' or 'latest'",
+export const rerunBody = v.pipe(
+  v.object({
+    ...startInputFields,
+    version: maybe(
+      described(
+        v.custom<number | 'same' | 'latest'>(
+          (value) => value === 'same' || value === 'latest' || (Number.isSafeInteger(value) && Number(value) >= 1),
+          "must be a version: an integer of at least 1, 'same' or 'latest'",
+        ),
+        { anyOf: [{ type: 'integer', minimum: 1 }, { enum: ['same', 'latest'] }] },
       ),
-      { anyOf: [{ type: 'integer', minimum: 1 }, { enum: ['same', 'latest'] }] },
     ),
-  ),
-  from_step: maybe(text(128, 1)),
-  resource_kind: maybe(text(64, 1)),
-  reason: maybe(text(1024, 1)),
-});
+    from_step: maybe(text(128, 1)),
+    resource_kind: maybe(text(64, 1)),
+    reason: maybe(text(1024, 1)),
+  }),
+  v.check((body) => inputsAgree(body), INPUTS_DIFFER),
+);
 
 export const rerunAnswer = v.object({ ...receiptFields, rerun_of: idOut });
 

@@ -5,6 +5,9 @@ import { stopOrder } from './claim.ts';
 import { decimal, integer, json, list, map, maybe, text } from './fields.ts';
 import { id, idOut, name } from './ids.ts';
 
+/** The column is an `int`. */
+const PID_MAX = 2_147_483_647;
+
 const kind = v.picklist(['worker_pool', 'server_api', 'broker'], 'must be one of worker_pool, server_api, broker');
 
 const registrationFields = {
@@ -21,7 +24,7 @@ const registrationFields = {
   instance: maybe(text(64, 1)),
   heartbeat_seconds: maybe(decimal(1, 300)),
   offline_after_seconds: maybe(decimal(1, 86_400)),
-  pid: maybe(integer(0, Number.MAX_SAFE_INTEGER)),
+  pid: maybe(integer(0, PID_MAX)),
   hostname: maybe(text(256)),
   meta: maybe(map),
   version: maybe(text(64)),

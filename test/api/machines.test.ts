@@ -159,3 +159,27 @@ test('a rerun asks for what the body says', async () => {
   ]);
   expect((await ask(own, 'POST', '/api/executions/41007/rerun', { payload: { version: 'newest' } })).status).toBe(422);
 });
+
+test.each(['workload', 'payload', 'input', 'parameters', 'args'])('a rerun takes its inputs as %s', async (name) => {
+  const inputs: unknown[] = [];
+  const services = fakeServices();
+  const { app: own } = testHost({
+    ...services,
+    executions: {
+      ...services.executions,
+      rerun: (id, request) => {
+        inputs.push(request.workload);
+        return services.executions.rerun(id, request);
+      },
+    },
+  });
+  const rerun = (payload: object) => ask(own, 'POST', '/api/executions/41007/rerun', { payload });
+  await rerun({ [name]: { who: 'you' } });
+  expect(inputs).toEqual([{ who: 'you' }]);
+  const other = name === 'input' ? 'payload' : 'input';
+  const answer = await rerun({ [name]: { who: 'you' }, [other]: { who: 'me' } });
+  expect([answer.status, answer.json.detail]).toEqual([
+    422,
+    expect.stringContaining('has different values in workload,'),
+  ]);
+});

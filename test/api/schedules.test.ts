@@ -85,6 +85,18 @@ test('a schedule may have the inputs that a start may have', async () => {
   expect((await post(1_200_000)).status).toBe(413);
 });
 
+test.each(['workload', 'payload', 'input', 'parameters'])('the inputs of a schedule may come as %s', async (name) => {
+  const { app, drafts, patches } = setting();
+  const inputs = { [name]: { who: 'you' } };
+  await ask(app, 'POST', '/api/schedules', {
+    payload: { name: 'nightly', path: 'demo/greet', cron: '0 3 * * *', ...inputs },
+  });
+  await ask(app, 'PUT', '/api/schedules/801', { payload: inputs });
+  expect([drafts[0]?.workload, patches]).toEqual([{ who: 'you' }, [{ workload: { who: 'you' } }]]);
+  const other = { [name === 'input' ? 'payload' : 'input']: {} };
+  expect((await ask(app, 'PUT', '/api/schedules/801', { payload: { ...inputs, ...other } })).status).toBe(422);
+});
+
 test('a change names what it changes', async () => {
   const { app, patches } = setting();
   const put = (payload: object) => ask(app, 'PUT', '/api/schedules/801', { payload });

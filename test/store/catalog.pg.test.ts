@@ -44,6 +44,14 @@ describe('versions', () => {
     expect(await catalog.byId(one.entry.catalogId)).toEqual(one.entry);
   });
 
+  test('that nobody can have reached are not there', async () => {
+    await register('demo/far', 'first');
+    expect(await catalog.get('demo/far', Number.MAX_SAFE_INTEGER)).toBeNull();
+    await expect(catalog.executable({ path: 'demo/far', version: 2_147_483_648 })).rejects.toThrowError(
+      'Executable catalog entry not found: demo/far',
+    );
+  });
+
   test('of twenty registrations at once have no gap and no double', async () => {
     const made = await Promise.all(Array.from({ length: 20 }, (_, index) => register('demo/race', `text ${index}`)));
     expect(made.map(({ entry }) => entry.version).sort((a, b) => a - b)).toEqual(

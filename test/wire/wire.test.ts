@@ -261,6 +261,11 @@ describe('registration', () => {
     expect(of({ heartbeat_seconds: 2, offline_after_seconds: 30 }).offlineAfterSeconds).toBe(30);
   });
 
+  test('has a process id that can be stored, or none', () => {
+    expect(of({ pid: 2_147_483_647 }).pid).toBe(2_147_483_647);
+    expect(v.safeParse(registerBody, { name: 'w', pid: 2_147_483_648 }).success).toBe(false);
+  });
+
   test('reads older names', () => {
     expect(of({ component_type: 'broker', base_url: 'http://a', status: 'ACTIVE' })).toMatchObject({
       kind: 'broker',
