@@ -74,14 +74,16 @@ export function accessRuleProblems(access: Json | undefined): readonly string[] 
 
 /**
  * Whether someone may do this with a playbook. A rule narrows what the role allows and never widens it. An admin is held
- * by no rule, so that a rule can be put right; neither is a worker, which runs what others were allowed to start.
+ * by no rule, so that a rule can be put right; neither is a worker, which runs what others were allowed to start and changes
+ * nothing.
  */
 export function mayAccess(
   rules: AccessRules,
   who: { readonly role: TokenRole; readonly subject: string },
   permission: Permission,
 ): boolean {
-  if (who.role === 'worker' || who.role === 'admin') return true;
+  if (who.role === 'worker') return permission !== 'modify';
+  if (who.role === 'admin') return true;
   if (!includesRole(who.role, ROLE_FOR[permission])) return false;
   const rule = rules[permission];
   if (rule === undefined) return true;

@@ -15,6 +15,7 @@ import {
 import { id, name } from '../wire/ids.ts';
 import { queryFlag, queryText } from '../wire/query-fields.ts';
 import type { ApiContext } from './context.ts';
+import { holdsOpenCommand } from './held-command.ts';
 import { type Route, route } from './route.ts';
 
 const tag = 'Credentials';
@@ -31,16 +32,7 @@ export function credentialRoutes({ services, isEnforced }: ApiContext): Route[] 
     const role = request.identity?.role;
     if (role === 'admin') return;
     if (role !== 'worker') throw new RequestError('forbidden', 'This needs the role worker or admin');
-    const open =
-      workerId === undefined
-        ? []
-        : await reads.commands({
-            workerId,
-            statuses: ['CLAIMED', 'RUNNING'],
-            limit: 1,
-            ...(executionId === undefined ? {} : { executionId }),
-          });
-    if (open.length > 0) return;
+    if (await holdsOpenCommand(reads, { workerId, executionId })) return;
     throw new RequestError(
       'forbidden',
       'A worker reads credentials while it holds an open command (worker_id names it)',

@@ -1,8 +1,11 @@
 /** The keychain (api 2.9). Absent and expired entries are ordinary answers. */
+import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
+import { RequestError } from '../errors.ts';
 import { id } from '../wire/ids.ts';
 import {
   cursorOf,
+  type KeychainReadQuery,
   keychainBody,
   keychainEntries,
   keychainLog,
@@ -21,6 +24,7 @@ import {
 } from '../wire/keychain.ts';
 import { cutPage } from '../wire/pagination.ts';
 import type { ApiContext } from './context.ts';
+import { holdsOpenCommand } from './held-command.ts';
 import { type Route, route } from './route.ts';
 
 const tag = 'Keychain';
@@ -29,8 +33,20 @@ const LOG_PAGE = 100;
 const entryPath = '/api/keychain/{catalog_id}/{keychain_name}';
 const catalogParams = v.object({ catalog_id: id });
 
-export function keychainRoutes({ services }: ApiContext): Route[] {
-  const { executionAccess, keychain } = services;
+export function keychainRoutes({ services, isEnforced }: ApiContext): Route[] {
+  const { executionAccess, keychain, reads } = services;
+
+  /** Entries of one execution, or of one tree, are for the workers in it. Throws RequestError 403. */
+  async function refuseForeignRead(request: FastifyRequest, query: KeychainReadQuery): Promise<void> {
+    if (!isEnforced || request.identity?.role !== 'worker' || (query.scope_type ?? 'global') === 'global') return;
+    const { worker_id: workerId, execution_id: executionId } = query;
+    if (await holdsOpenCommand(reads, { workerId, executionId })) return;
+    throw new RequestError(
+      'forbidden',
+      'A worker reads local and shared entries of executions in which it holds an open command (worker_id names it)',
+    );
+  }
+
   return [
     route({
       method: 'GET',
@@ -80,8 +96,9 @@ export function keychainRoutes({ services }: ApiContext): Route[] {
       params: keychainParams,
       query: keychainReadQuery,
       answer: keychainReading,
-      codes: ['decrypt_failed', 'queue_unavailable'],
-      handle: async ({ params, query }) => {
+      codes: ['decrypt_failed', 'forbidden', 'queue_unavailable'],
+      handle: async ({ params, query, request }) => {
+        await refuseForeignRead(request, query);
         const claimRenewal = query.claim_renewal ?? false;
         const reading = await keychain.read({
           ...toAddress(params, query),

@@ -49,6 +49,7 @@ export const keychainReadQuery = v.pipe(
   v.object({ ...address, claim_renewal: v.optional(queryFlag), worker_id: v.optional(name) }),
   v.check((query) => hasOwner(query), NEEDS_EXECUTION),
 );
+export type KeychainReadQuery = v.InferOutput<typeof keychainReadQuery>;
 
 const renewConfig = v.object({
   endpoint: maybe(text(8192)),

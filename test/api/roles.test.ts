@@ -184,6 +184,33 @@ describe('in enforce mode', () => {
     expect(await reveal('worker', '&worker_id=worker-7')).toBe(403);
   });
 
+  test('local and shared keychain entries are for workers in that execution, global ones for all', async () => {
+    const host = testHost(
+      fakeServices({
+        identities,
+        reads: {
+          commands: async ({ workerId, executionId }) =>
+            workerId === 'worker-7' && executionId === 41007 ? [commandRow()] : [],
+        },
+      }),
+      ENFORCE,
+    ).app;
+    const read = async (role: TokenRole, query: string) =>
+      (
+        await ask(host, 'GET', `/api/keychain/2003/billing?${query}`, {
+          headers: { authorization: `Bearer ${role}-token` },
+        })
+      ).status;
+    expect(await read('worker', '')).toBe(200);
+    for (const scope of ['local', 'shared']) {
+      const query = `scope_type=${scope}&worker_id=worker-7&execution_id`;
+      expect(await read('worker', `${query}=41007`)).toBe(200);
+      expect(await read('worker', `${query}=41008`)).toBe(403);
+      expect(await read('worker', `scope_type=${scope}&execution_id=41007`)).toBe(403);
+      expect(await read('admin', `scope_type=${scope}&execution_id=41007`)).toBe(200);
+    }
+  });
+
   test('a worker reports what its commands did, not how an execution ends', async () => {
     const post = (url: string, role: TokenRole, payload: object) =>
       ask(app, 'POST', url, { payload, headers: { authorization: `Bearer ${role}-token` } });
@@ -224,6 +251,11 @@ describe('in enforce mode', () => {
       allowed: true,
     });
     expect(await post('/api/auth/check-access', { ...asked, session_token: 'viewer-token' })).toMatchObject({
+      allowed: false,
+      message: 'This needs the role operator',
+    });
+    const modify = { playbook_path: 'demo/greet', permission_type: 'modify', session_token: 'worker-token' };
+    expect(await post('/api/auth/check-access', modify)).toMatchObject({
       allowed: false,
       message: 'This needs the role operator',
     });

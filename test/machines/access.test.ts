@@ -66,6 +66,14 @@ describe('rules of a playbook', () => {
     expect([may({ view: [] }, 'admin', 'view'), may({ execute: [] }, 'worker', 'execute')]).toEqual([true, true]);
   });
 
+  test('are not needed to keep a worker from changing a playbook', () => {
+    expect([may({}, 'worker', 'modify'), may({ modify: ['worker', 'ann'] }, 'worker', 'modify')]).toEqual([
+      false,
+      false,
+    ]);
+    expect(accessRefusal('worker', 'modify')).toBe('This needs the role operator');
+  });
+
   test('narrow what a role allows and never widen it', () => {
     expect(may({ execute: ['ann'] }, 'viewer', 'execute')).toBe(false);
     expect(may({}, 'operator', 'execute')).toBe(true);
