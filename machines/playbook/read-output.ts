@@ -3,6 +3,7 @@ import type { OutputOptions } from './document.ts';
 import { literalNumber } from './literal.ts';
 import { isListPlace, isMapPlace, items, type MapPlace, member, type Place, textOf } from './place.ts';
 import type { Report, Subject } from './report.ts';
+import { nameOfPath } from './summary.ts';
 import { warnUnknownKeys } from './unknown-keys.ts';
 
 const OUTPUT_KEYS = new Set(['select', 'store', 'inline_max_bytes', 'preview_max_bytes', 'scope']);
@@ -59,14 +60,8 @@ function readSelect(report: Report, subject: Subject, place: Place): OutputOptio
       return [];
     }
     const as = isMapPlace(item) ? textOf(member(item, 'as')) : null;
-    return [{ path, as: as ?? lastPart(path) }];
+    return [{ path, as: as ?? nameOfPath(path) }];
   });
-}
-
-/** `rows[0].id` is kept as `id`, `rows[0]` as `0`. */
-function lastPart(path: string): string {
-  const parts = path.split(/[.[\]'"]+/).filter((part) => part !== '');
-  return parts.at(-1) ?? path;
 }
 
 function readBytes(report: Report, subject: Subject, place: Place | null, key: string): number | null {

@@ -51,6 +51,12 @@ export function partsOfPath(path: string): readonly string[] {
   return path.match(/[^.[\]]+/g) ?? [];
 }
 
+/** What a selected value is kept as where nobody says: `rows[0].id` as `id`, `rows[0]` as `0`. */
+export function nameOfPath(path: string): string {
+  const parts = path.split(/[.[\]'"]+/).filter((part) => part !== '');
+  return parts.at(-1) ?? path;
+}
+
 /** The value at a path; undefined where there is none. */
 export function valueAt(value: Json, path: string): Json | undefined {
   let found: Json | undefined = value;

@@ -5,7 +5,15 @@ import { DomainError } from '../../actors/errors.ts';
 import { readReference } from '../../machines/playbook/reference.ts';
 import { id } from '../wire/ids.ts';
 import { queryFlag, queryText } from '../wire/query-fields.ts';
-import { resultAnswer, resultBody, resultList, resultListToWire, resultName, resultToWire } from '../wire/result.ts';
+import {
+  resultAnswer,
+  resultBody,
+  resultList,
+  resultListToWire,
+  resultName,
+  resultToWire,
+  toSelections,
+} from '../wire/result.ts';
 import type { ApiContext } from './context.ts';
 import { type Route, route } from './route.ts';
 
@@ -38,7 +46,7 @@ export function resultRoutes({ services }: ApiContext): Route[] {
           ttlSeconds: body.ttl_seconds ?? null,
           mediaType: body.media_type ?? 'application/json',
           commandId: body.command_id ?? null,
-          select: body.select ?? [],
+          select: toSelections(body.select),
         });
         return resultToWire(row);
       },

@@ -1,10 +1,17 @@
 /** Stored results (api 2.12): payloads kept apart from the log, addressed by `callboard://…` references. */
 import * as v from 'valibot';
 import type { StoredResult } from '../../actors/services.ts';
+import { nameOfPath, type Selection } from '../../machines/playbook/summary.ts';
 import { integer, json, list, map, maybe, text } from './fields.ts';
 import { id, idOut } from './ids.ts';
 
 export const resultName = text(256, 1);
+
+/** As in a playbook (language 10.3): a path, or a path and what it is kept as. */
+const selection = v.union(
+  [text(1024, 1), v.object({ path: text(1024, 1), as: maybe(text(256, 1)) })],
+  'must be a path or {path, as}',
+);
 
 export const resultBody = v.object({
   name: resultName,
@@ -17,9 +24,16 @@ export const resultBody = v.object({
   media_type: maybe(text(128, 1)),
   command_id: maybe(id),
   attempt: maybe(integer(0, Number.MAX_SAFE_INTEGER)),
-  select: maybe(list(v.object({ path: text(1024, 1), as: text(256, 1) }, 'must be {path, as}'), 64)),
+  select: maybe(list(selection, 64)),
 });
 export type ResultBody = v.InferInput<typeof resultBody>;
+
+export function toSelections(given: v.InferOutput<typeof resultBody>['select']): readonly Selection[] {
+  return (given ?? []).map((each) => {
+    const { path, as } = typeof each === 'string' ? { path: each, as: null } : each;
+    return { path, as: as ?? nameOfPath(path) };
+  });
+}
 
 export const resultAnswer = v.object({
   ref: v.string(),

@@ -254,6 +254,22 @@ test('judging a text tells problems as sentences and in full', async () => {
   expect(json.diagnostics[0]).toMatchObject({ code: 'tool_missing', end_line: 31, end_column: 9 });
 });
 
+test('what a stored result keeps in its summary is told as in a playbook', async () => {
+  const { calls, app } = spying('results', ['put']);
+  const select = ['meta.total', { path: 'rows[0].id', as: 'first' }, { path: 'rows[0]' }];
+  const put = (payload: object) => ask(app, 'PUT', '/api/result/41007', { payload });
+  expect((await put({ name: 'export', data: {}, select })).status).toBe(200);
+  expect(calls[0]?.[2]).toMatchObject({
+    select: [
+      { path: 'meta.total', as: 'total' },
+      { path: 'rows[0].id', as: 'first' },
+      { path: 'rows[0]', as: '0' },
+    ],
+  });
+  const { json } = await put({ name: 'export', data: {}, select: [5, { as: 'x' }, ''] });
+  expect(json.errors).toEqual([0, 1, 2].map((at) => `body.select[${at}]: must be a path or {path, as}`));
+});
+
 test('a stored result is sent as it is stored', async () => {
   const { calls, app } = spying('results', ['resolve', 'newest', 'put', 'remove']);
   const whole = await ask(app, 'GET', `/api/result/resolve?ref=${STORED.ref}&path=rows[0]`);
