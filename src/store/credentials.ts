@@ -3,6 +3,7 @@ import type { CredentialDraft, CredentialStore, SealedCredential } from '../../a
 import type { Credential } from '../../actors/services.ts';
 import type { JsonMap } from '../../machines/json.ts';
 import { insertAudit } from './audit.ts';
+import { schemaInKeyOrder, schemaWithKeyOrder } from './key-order.ts';
 import { onlyRow } from './only-row.ts';
 import type { ReadPool, Sql } from './pool.ts';
 
@@ -122,7 +123,16 @@ async function deleteCredential(tx: Sql, id: string): Promise<void> {
 
 function valuesOf(id: string, draft: CredentialDraft, sealed: string): unknown[] {
   const { name, type, description, tags, meta, schema } = draft;
-  return [id, name, type, description, tags, jsonOrNull(meta), jsonOrNull(schema), sealed];
+  return [
+    id,
+    name,
+    type,
+    description,
+    tags,
+    jsonOrNull(meta),
+    jsonOrNull(schema && schemaWithKeyOrder(schema)),
+    sealed,
+  ];
 }
 
 function jsonOrNull(value: JsonMap | null): string | null {
@@ -133,6 +143,6 @@ function sealedOf({ data_encrypted, ...row }: SealedRow): SealedCredential {
   return { ...credentialOf(row), sealed: data_encrypted };
 }
 
-function credentialOf({ created_at, updated_at, ...row }: CredentialRow): Credential {
-  return { ...row, createdAt: created_at, updatedAt: updated_at };
+function credentialOf({ created_at, updated_at, schema, ...row }: CredentialRow): Credential {
+  return { ...row, schema: schema && schemaInKeyOrder(schema), createdAt: created_at, updatedAt: updated_at };
 }

@@ -87,6 +87,20 @@ export function stateInKeyOrder(state: StateColumn, machineVersion: number): Sto
   return { value, context: inOrder as JsonMap, throughEventId, machineVersion };
 }
 
+/** A schema as it is to be stored: what data does wrong is told in the order of its types (api 4.5). */
+export function schemaWithKeyOrder(schema: JsonMap): JsonMap {
+  const order = orderOf([schema['types'] ?? null]);
+  return order === null ? schema : { ...schema, [KEY]: order };
+}
+
+export function schemaInKeyOrder(schema: JsonMap): JsonMap {
+  const order = keyOrderIn(schema);
+  if (order === null) return schema;
+  const { [KEY]: _order, ...rest } = schema;
+  const [types = null] = restored([rest['types'] ?? null], order);
+  return { ...rest, types };
+}
+
 // ---------------------------------------------------------------- what templates can see of a command
 
 const SEEN_BY_TASKS: readonly (readonly string[])[] = [

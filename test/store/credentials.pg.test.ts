@@ -88,6 +88,24 @@ describe('a stored credential', () => {
     expect((await save('again_auth', { data: { odd: 1 }, schema: null })).schema).toBeNull();
   });
 
+  test('is held to a schema of before in the order its author gave the types', async () => {
+    const types = { port: 'integer', tags: 'array', host: 'string', a: 'object' };
+    const first = await save('ordered_auth', { data: { port: 1 }, schema: { types } });
+    expect(Object.keys(first.schema?.['types'] ?? {})).toEqual(['port', 'tags', 'host', 'a']);
+    expect(first.schema).toEqual({ types });
+    const data = { a: 1, host: 2, tags: 3, port: 'x' };
+    const errors = [
+      "Field 'port' must be integer, got string",
+      "Field 'tags' must be array, got integer",
+      "Field 'host' must be string, got integer",
+      "Field 'a' must be object, got integer",
+    ];
+    await expect(save('ordered_auth', { data, schema: undefined })).rejects.toMatchObject({ data: { errors } });
+    await expect(credentials.patch('ordered_auth', { data })).rejects.toMatchObject({ data: { errors } });
+    expect((await credentials.get('ordered_auth')).schema).toEqual({ types });
+    expect((await credentials.list({ q: 'ordered' }))[0]?.schema).toEqual({ types });
+  });
+
   test('is one row when first written by many at once', async () => {
     const saved = await Promise.all(
       Array.from({ length: 12 }, (_, n) => save('raced_auth', { data: { token: `t${n}` } })),
