@@ -111,7 +111,7 @@ const TOOLS: Readonly<Record<string, ToolSpec>> = {
       path: text(),
       catalog_id: value('scalar'),
       version: value('scalar'),
-      args: value('string or map'),
+      args: value('map'),
       resource_kind: text(),
       return_step: text('result_step'),
       wait: value('boolean'),

@@ -128,7 +128,7 @@ export async function codeContext(call: ToolCall, code: string): Promise<JsonMap
     ...context,
     args: call.input,
     variables: isMap(variables) ? variables : {},
-    execution_id: call.executionId,
+    execution_id: String(call.executionId),
     step: call.step,
     server_url: call.serverUrl,
   };

@@ -4,6 +4,7 @@
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import { type ErrorKind, failure } from '../tools/errors.ts';
+import { FieldProblem } from '../tools/fields.ts';
 import { checkResult } from '../tools/sanitize.ts';
 import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
 
@@ -48,6 +49,7 @@ export function checkedOutcome(answer: unknown): ToolOutcome {
 
 /** What a thrown value means for a try. */
 export function thrownFailure(error: unknown): ToolFailure {
+  if (error instanceof FieldProblem) return failure('config', 'TOOL_FIELD', error.message);
   const message = error instanceof Error ? error.message : 'the tool threw something that is no error';
   return failure('unknown', 'TOOL_THREW', message);
 }

@@ -213,16 +213,19 @@ class Pipeline {
 
   /**
    * The order that follows a try. A `set` of the matching rule that cannot be rendered makes an ok task a failed one,
-   * and that failure passes through the rules like any other; on a failed task the assignment is dropped.
+   * and that failure passes through the other rules: a rule does not answer to its own failure (`broken`), or every
+   * `else` would swallow it. On a failed task the assignment is dropped.
    */
   async #judge(
     task: Task,
     index: number,
     attempt: number,
     ended: EndedTry,
+    broken: Rule | null = null,
   ): Promise<{ order: Order; outcome: ToolOutcome }> {
     const { outcome } = ended;
-    const ruling = await ruleOn(task, outcome.ok, (when) => this.#deps.renders.condition(when));
+    const asked = broken === null ? task : { ...task, rules: task.rules.filter((rule) => rule !== broken) };
+    const ruling = await ruleOn(asked, outcome.ok, (when) => this.#deps.renders.condition(when));
     this.#warnings.push(...ruling.warnings);
     try {
       if (ruling.rule !== null) this.#deps.scope.assign(await this.#render(ruling.rule.set));
@@ -230,7 +233,7 @@ class Pipeline {
       if (outcome.ok) {
         const failed: EndedTry = { ...ended, outcome: { ...this.#deps.renderFailure(error), data: outcome.data } };
         this.#note(failed);
-        return this.#judge(task, index, attempt, failed);
+        return this.#judge(task, index, attempt, failed, ruling.rule);
       }
     }
     return { order: await this.#order(task, index, ruling.action, ruling.rule, outcome), outcome };

@@ -18,9 +18,9 @@ import { hasTemplate } from '../../machines/playbook/names.ts';
 import type { EventsAnswer, StartAnswer } from '../client/answers.ts';
 import type { EventQuery, StartRequest } from '../client/client.ts';
 import { ApiError, isPassing } from '../client/errors.ts';
-import { fieldOf, flagOf, textOf } from '../tools/fields.ts';
+import { FieldProblem, fieldOf, flagOf, mapOf, textOf } from '../tools/fields.ts';
 import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
-import { engineFailure } from './outcome.ts';
+import { engineFailure, thrownFailure } from './outcome.ts';
 import type { WorkerTime } from './time.ts';
 
 export interface ChildClient {
@@ -202,13 +202,13 @@ function startRequestOf(call: ChildCall, waitMs: number | null): StartRequest {
   const catalogId = Number(textOf(fields, 'catalog_id') ?? Number.NaN);
   const version = fieldOf(fields, 'version');
   const kind = textOf(fields, 'resource_kind');
-  const args = fieldOf(fields, 'args');
+  const args = mapOf(fields, 'args');
   return {
     ...(path === undefined || path === '' ? {} : { path }),
     ...(Number.isSafeInteger(catalogId) ? { catalog_id: catalogId } : {}),
     ...(version === undefined ? {} : { version: version === 'latest' ? version : Number(version) }),
     ...(kind === undefined ? {} : { resource_kind: kind }),
-    workload: { ...(isMap(args) ? args : {}), ...call.input },
+    workload: { ...args, ...call.input },
     parent_execution_id: call.executionId,
     parent_command_id: call.commandId,
     idempotency_key: `${call.commandId}:${call.task}:${call.tryNumber}`,
@@ -217,6 +217,7 @@ function startRequestOf(call: ChildCall, waitMs: number | null): StartRequest {
 }
 
 function startFailure(error: unknown, fields: JsonMap): ToolFailure {
+  if (error instanceof FieldProblem) return thrownFailure(error);
   const target = textOf(fields, 'path') ?? `catalog_id=${textOf(fields, 'catalog_id') ?? ''}`;
   if (!(error instanceof ApiError)) {
     return engineFailure('connection', 'CONN_ERROR', `child playbook ${target} cannot be started: no answer`);

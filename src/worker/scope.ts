@@ -62,6 +62,8 @@ export class CommandScope implements Scope {
   }
 
   lookup(name: string): unknown {
+    // Reserved as well, though only the server has one: an input of that name must not stand in for it.
+    if (name === 'event') return undefined;
     const reserved = this.#reserved(name);
     if (reserved !== undefined) return reserved;
     const made = this.#made(name);

@@ -116,7 +116,7 @@ result = {"t": (1, 2), "s": {3}, "nan": float("nan"), "inf": [float("-inf")], "o
       workload: { b: 2 },
       variables: { a: 1 },
       args: { x: 9 },
-      execution_id: 7,
+      execution_id: '7',
       step: 'a_step',
       server_url: 'http://server.test',
     });

@@ -363,10 +363,21 @@ describe('set', () => {
     expect(unruled).toMatchObject({ outcome: 'error', error: { kind: 'transform' } });
   });
 
-  it('of a rule that cannot be rendered fails an ok task and is dropped on a failed one', async () => {
+  it('of a rule that cannot be rendered fails an ok task, and the other rules are asked about that', async () => {
+    const broken = rule(null, { do: 'break', set: { 'ctx.a': '{{ 1 / 0 }}' } });
+    const alone = await run({ tool: { kind: 'noop', ...policy(broken) } });
+    expect(alone).toMatchObject({
+      outcome: 'error',
+      error: { kind: 'transform' },
+      tasks: { fetch_task: { status: 'error' } },
+    });
+    const other = rule("{{ output.error.kind == 'transform' }}", { do: 'continue' });
+    const forgiven = await run({ tool: { kind: 'noop', ...policy(other, broken) } });
+    expect(forgiven).toMatchObject({ outcome: 'ok', tasks: { fetch_task: { status: 'error' } } });
+  });
+
+  it('of a rule that cannot be rendered is dropped on a failed task', async () => {
     const set = { 'ctx.a': '{{ 1 / 0 }}' };
-    const good = await run({ tool: { kind: 'noop', ...policy(rule(null, { do: 'break', set })) } });
-    expect(good).toMatchObject({ outcome: 'ok', tasks: { fetch_task: { status: 'error' } } });
     const { tool } = scripted('http', [bad('not_found')]);
     const failed = await run({ tool: { kind: 'http', url: 'x', ...policy(rule(null, { do: 'fail', set })) } }, [tool]);
     expect(failed).toMatchObject({ outcome: 'error', error: { kind: 'not_found' } });

@@ -64,6 +64,15 @@ describe('a playbook task', () => {
     expect(outside).toBe(0);
   });
 
+  it.each([{}, { wait: true }])('whose inputs are no map starts nothing (%j)', async (more) => {
+    const { report, requests } = await run(call({ args: '{{ 5 }}', ...more }), [started()]);
+    expect(report).toMatchObject({
+      outcome: 'error',
+      error: { kind: 'config', message: "field 'args' must be a map" },
+    });
+    expect(requests).toEqual([]);
+  });
+
   it('that waits, alone and without rules, is parked', async () => {
     const { report, requests } = await run(call({ wait: true }), [started()]);
     expect(report).toMatchObject({ outcome: 'parked', child_execution_id: 41_031 });

@@ -29,6 +29,13 @@ describe('names in a worker, highest first', () => {
     expect(seen(scope, 'iter')).toEqual({});
   });
 
+  it('`event` belongs to the server: no input stands in for it', () => {
+    const scope = scopeOf({ workload: { event: 'mine' } });
+    scope.showInput({ event: 'mine' });
+    expect(scope.lookup('event')).toBeUndefined();
+    expect(seen(scope, 'workload')).toEqual({ event: 'mine' });
+  });
+
   it('inputs, locals and labels hide variables, those steps, those inputs of the execution, those the rest', () => {
     const scope = scopeOf({ workload: { x: 'workload', path: 'given' }, ctx: {}, steps: { x: step({ n: 1 }) } });
     expect(seen(scope, 'x')).toEqual({ n: 1 });
