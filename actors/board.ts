@@ -88,9 +88,28 @@ export class CommandBoard {
     this.#priorities.set(hint.pool, priorities);
     this.#backlog.set(hint.pool, buckets);
     const bucket = buckets[at];
-    if (bucket === undefined || bucket.has(hint.commandId)) return;
+    const known = bucket?.get(hint.commandId);
+    if (bucket === undefined || (known !== undefined && !isNewer(hint, known))) return;
+    // It keeps its place.
     bucket.set(hint.commandId, hint);
-    this.#size += 1;
+    if (known === undefined) this.#size += 1;
+  }
+
+  /** The next hints this claimant could take, best first; they stay on the board. */
+  peek(claimant: Claimant, count: number): readonly CommandHint[] {
+    const seen: CommandHint[] = [];
+    for (const hint of this.#hintsOf(claimant.pools)) {
+      if (seen.length >= count) break;
+      if (claimant.toolKinds === null || claimant.toolKinds.has(hint.toolKind)) seen.push(hint);
+    }
+    return seen;
+  }
+
+  /** Drops these, unless something newer is known of a command by now. */
+  forget(hints: readonly CommandHint[]): void {
+    for (const hint of hints) {
+      if (this.#backlog.get(hint.pool)?.some((bucket) => bucket.get(hint.commandId) === hint)) this.drop(hint);
+    }
   }
 
   /**
@@ -155,6 +174,11 @@ export class CommandBoard {
     this.#backlog.delete(hint.pool);
     this.#priorities.delete(hint.pool);
   }
+}
+
+/** Of two hints of one command: what an announcement alone knows, that it is to be tried or told again, is not in the row. */
+function isNewer(hint: CommandHint, known: CommandHint): boolean {
+  return hint.attempt > known.attempt || hint.retry === true || hint.again === true;
 }
 
 export function suits(claimant: Claimant, command: Pick<CommandRow, 'pool' | 'toolKind'>): boolean {

@@ -65,6 +65,7 @@ const WAIT_MAX_MS = 60_000;
 /** Looks at the log for one report while others keep changing it. */
 const LOOKS_MAX = 8;
 const PASSES_MAX = 8;
+const WEEDED_AT_ONCE = 256;
 
 export class Commands implements CommandService {
   readonly #parts: CommandServiceParts;
@@ -72,6 +73,7 @@ export class Commands implements CommandService {
   readonly #unnamed: UnnamedGrants;
   /** Wakes the waiting calls of a worker. */
   readonly #polls = new Map<string, Set<() => void>>();
+  #weeding: Promise<void> | null = null;
   #isDraining = false;
 
   constructor(parts: CommandServiceParts) {
@@ -290,6 +292,8 @@ export class Commands implements CommandService {
       if (left <= 0) break;
       const stopped = await this.#wait(claimant, worker.name, left, request.signal, holding);
       if (stopped) break;
+      // It was served with what is out of date; what stands behind that wakes nobody.
+      if (claimant.granted.length === 0) await this.#serveOnce(claimant);
     }
     poll?.close();
     await this.#underWay(claimant);
@@ -315,14 +319,42 @@ export class Commands implements CommandService {
   /** Looks at what is on the board. */
   async #serveOnce(claimant: Claimant): Promise<void> {
     const { board, flusher } = this.#parts;
-    // Hints may be out of date, so a pass can come back empty although there is more.
     for (let pass = 0; pass < PASSES_MAX; pass += 1) {
-      if (claimant.room <= 0 || claimant.granted.length > 0 || !board.has(claimant)) return;
+      // What the last pass took was out of date: so may be what stands behind it.
+      if (pass > 0 && claimant.granted.length === 0) await this.#weed(claimant);
+      if (claimant.room <= 0 || claimant.granted.length > 0 || board.peek(claimant, 1).length === 0) return;
       await new Promise<void>((resolve) => {
         claimant.onGranted = resolve;
         flusher.serve(claimant);
       });
       claimant.onGranted = () => {};
+    }
+  }
+
+  /** One comparison at a time; whoever comes while it is under way shares it. */
+  async #weed(claimant: Claimant): Promise<void> {
+    this.#weeding ??= this.#dropGone(claimant)
+      // The store is away: whoever takes the next hint hears of it.
+      .catch(() => {})
+      .finally(() => {
+        this.#weeding = null;
+      });
+    await this.#weeding;
+  }
+
+  /**
+   * Other processes give commands away and end them without a word to this one, so half of a common backlog may be gone. One
+   * hint after the other would cost a look at its execution each; the store says of many at once which of them still stand.
+   */
+  async #dropGone(claimant: Claimant): Promise<void> {
+    const { board, store } = this.#parts;
+    for (;;) {
+      const hints = board.peek(claimant, WEEDED_AT_ONCE);
+      if (hints.length === 0) return;
+      const standing = await store.standing(hints.map(({ commandId }) => commandId));
+      const gone = hints.filter((hint) => !standing.has(hint.commandId) && hint.again !== true);
+      board.forget(gone);
+      if (gone.length < hints.length) return;
     }
   }
 

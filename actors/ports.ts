@@ -395,6 +395,8 @@ export interface Store {
   heldBy(workerId: string): Promise<readonly CommandHint[]>;
   /** Of these commands those that a worker works on, with what the store knows of their claim; by command. */
   holds(commandIds: readonly number[]): Promise<ReadonlyMap<number, StoredHold>>;
+  /** Of these commands those that may be claimed: PENDING, or due to be looked at again and waiting for no child. */
+  standing(commandIds: readonly number[]): Promise<ReadonlySet<number>>;
   /** Earliest `next_wake_at` of any open command (parked ones included), or null. */
   nextWakeAt(): Promise<string | null>;
   /** Parked commands that wait for one of these executions, or (no argument) whose child has already ended. */

@@ -270,6 +270,12 @@ export function createMemoryStore(
       const rows = commandIds.flatMap((commandId) => commands.get(commandId) ?? []);
       return new Map(rows.filter(isWorkedOn).map((row) => [row.commandId, holdOf(row)]));
     },
+    async standing(commandIds) {
+      const rows = commandIds.flatMap((commandId) => commands.get(commandId) ?? []);
+      const stands = (row: CommandRow) =>
+        row.status === 'PENDING' || (isOpen(row) && (row.parkedOn ?? 0) === 0 && isDue(row));
+      return new Set(rows.filter(stands).map((row) => row.commandId));
+    },
     async nextWakeAt() {
       return select(isOpen).sort(byWake)[0]?.nextWakeAt ?? null;
     },

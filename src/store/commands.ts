@@ -42,6 +42,12 @@ export async function holdsOf(
   return new Map(rows.map(({ commandId, ...hold }) => [commandId, hold]));
 }
 
+/** By the database's clock. */
+export async function standingOf(pipeline: Pipeline, commandIds: readonly number[]): Promise<ReadonlySet<number>> {
+  const rows = await lookUp<{ commandId: number }>(pipeline, 'standing', STANDING, [commandIds]);
+  return new Set(rows.map(({ commandId }) => commandId));
+}
+
 export async function earliestWake(pipeline: Pipeline): Promise<string | null> {
   const rows = await lookUp<{ at: string | null }>(pipeline, 'earliest_wake', EARLIEST_WAKE, []);
   return rows[0]?.at ?? null;
@@ -125,6 +131,12 @@ const HOLDS = `
 select command_id as "commandId", execution_id as "executionId", attempt, worker_id as "workerId", heartbeat_at as "heartbeatAt"
 from core.command
 where command_id = any($1::bigint[]) and ${HELD} and parked_on is null`;
+
+const STANDING = `
+select command_id as "commandId"
+from core.command
+where command_id = any($1::bigint[])
+  and (status = 'PENDING' or ${OPEN} and coalesce(parked_on, 0) = 0 and next_wake_at <= clock_timestamp())`;
 
 const EARLIEST_WAKE = `select min(next_wake_at) as at from core.command where ${OPEN}`;
 

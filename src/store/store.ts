@@ -15,6 +15,7 @@ import {
   parkedUntil,
   pendingCommands,
   postponeCommands,
+  standingOf,
   touchCommands,
 } from './commands.ts';
 import { commitFlush } from './commit.ts';
@@ -71,6 +72,7 @@ export function createStore(
     overdue: (limit) => overdueCommands(lookups, limit),
     heldBy: (workerId) => commandsHeldBy(lookups, workerId),
     holds: (commandIds) => holdsOf(lookups, commandIds),
+    standing: (commandIds) => standingOf(lookups, commandIds),
     nextWakeAt: () => earliestWake(lookups),
     parked: (childIds) => parkedCommands(lookups, childIds),
     parkedUntil: (seconds, limit) => parkedUntil(lookups, seconds, limit),

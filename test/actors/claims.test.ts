@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Claimant, CommandBoard } from '../../actors/board.ts';
-import { type CommandHint, type Store, UnavailableError } from '../../actors/ports.ts';
+import { type Bus, type CommandHint, type Store, UnavailableError } from '../../actors/ports.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
 import { checkStore } from '../support/invariants.ts';
 import { first, step } from '../support/playbooks.ts';
@@ -173,6 +173,47 @@ describe('claiming many', () => {
     // Whoever was passed over shares the next transaction.
     expect(commits).toBe(2);
     checkStore(world.store);
+  });
+
+  test('finds what is there behind what another server has given away', async () => {
+    const world = new World({ one: [step('a')] });
+    const other = world.another();
+    for (let count = 0; count < 400; count += 1) await world.start('one');
+    expect(await world.claim('alice', { max: 390 })).toHaveLength(390);
+    const questions = vi.spyOn(world.store, 'standing');
+    const loads = vi.spyOn(world.store, 'load');
+    expect(await world.claim('bob', { max: 1 }, other)).toHaveLength(1);
+    // 399 hints, all of which it has by now compared, and two executions looked at: the first, and the one it was given.
+    expect([questions.mock.calls.length, loads.mock.calls.length]).toEqual([2, 2]);
+    expect(await world.claim('bob', { max: 20, waitMs: 10_000 }, other)).toHaveLength(9);
+    expect(await world.claim('bob', { max: 1 }, other)).toEqual([]);
+    checkStore(world.store);
+  });
+
+  test('that waits is not left waiting because what it was woken for is gone', async () => {
+    const world = new World({ one: [step('a')] });
+    const deaf: Bus = { publish: () => {}, subscribe: () => () => {}, state: () => 'ok', close: async () => {} };
+    vi.spyOn(world.exchange, 'connect').mockReturnValue(deaf);
+    const other = world.another();
+    expect(await world.claim('bob', { max: 1 }, other)).toEqual([]);
+    for (let count = 0; count < 20; count += 1) await world.start('one');
+    const hints = await world.store.pending(['shared'], 20);
+    expect(await world.claim('alice', { max: 19 })).toHaveLength(19);
+    const waiting = world.claim('bob', { max: 1, waitMs: 30_000 }, other);
+    await settled();
+    const since = performance.now();
+    other.recovery.onHint(hints);
+    expect((await waiting).map(({ row }) => row.commandId)).toEqual([hints[19]?.commandId]);
+    expect(performance.now() - since).toBeLessThan(2_000);
+  });
+
+  test('goes on when what stands cannot be asked', async () => {
+    const world = new World({ one: [step('a')] });
+    const other = world.another();
+    for (let count = 0; count < 4; count += 1) await world.start('one');
+    expect(await world.claim('alice', { max: 3 })).toHaveLength(3);
+    world.store.standing = () => Promise.reject(new UnavailableError());
+    expect(await world.claim('bob', { max: 1 }, other)).toHaveLength(1);
   });
 
   test('keeps to its pools and kinds of tool', async () => {
@@ -552,6 +593,19 @@ describe('the board', () => {
     expect(board.takeWaiter(hint(1))).toBeNull();
     expect([...board.waitedPools()].sort()).toEqual(['gpu', 'shared']);
     expect(board.waiters).toBe(4);
+  });
+
+  test('shows what is next without taking it, and forgets only what it still knows in the same words', () => {
+    const board = new CommandBoard();
+    for (const one of [hint(1), hint(2, { toolKind: 'python' }), hint(3, { priority: 5 })]) board.post(one);
+    const seen = board.peek(claimant({ toolKinds: new Set(['noop']) }), 10);
+    expect(seen.map(({ commandId }) => commandId)).toEqual([3, 1]);
+    expect(board.peek(claimant(), 2)).toHaveLength(2);
+    board.post(hint(1));
+    board.post(hint(3, { priority: 5, retry: true }));
+    board.forget(seen);
+    expect(board.size).toBe(2);
+    expect(board.take(claimant())).toMatchObject([{ commandId: 3, retry: true }, { commandId: 2 }]);
   });
 
   test('forgets the names of pools and priorities that nothing is left of', () => {

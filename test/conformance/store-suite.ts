@@ -639,6 +639,24 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         expect(await store.command(commandId)).toEqual(row);
       });
 
+      test('tell which commands may be claimed', async () => {
+        const id = await newExecution();
+        const due = { nextWakeAt: at(-1_000) };
+        const rows = [
+          [await newCommand(id), true],
+          [await newCommand(id, held('w')), false],
+          [await newCommand(id, { ...held('w'), ...due }), true],
+          [await newCommand(id, { ...held('w'), status: 'RUNNING', parkedOn: 0, ...due }), true],
+          [await newCommand(id, { ...held('w'), status: 'RUNNING', parkedOn: 0 }), false],
+          [await newCommand(id, { ...held('w'), status: 'RUNNING', parkedOn: id, ...due }), false],
+          [await newCommand(id, { ...held('w'), status: 'COMPLETED', completedAt: at(0), nextWakeAt: null }), false],
+        ] as const;
+        const standing = await store.standing([...rows.map(([row]) => row.commandId), harness.nextId()]);
+        expect(rows.map(([row]) => standing.has(row.commandId))).toEqual(rows.map(([, stands]) => stands));
+        expect(standing.size).toBe(3);
+        expect(await store.standing([])).toEqual(new Set());
+      });
+
       test('give what is held with its last heartbeat, and nothing of what is not', async () => {
         const id = await newExecution();
         const [mine, pending] = [await newCommand(id, held('w', { attempt: 2 })), await newCommand(id)];
