@@ -3,6 +3,7 @@
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
 import { readReference } from '../../machines/playbook/reference.ts';
+import { described } from '../wire/described.ts';
 import { id } from '../wire/ids.ts';
 import { queryFlag, queryText } from '../wire/query-fields.ts';
 import {
@@ -91,7 +92,7 @@ export function resultRoutes({ services }: ApiContext): Route[] {
       summary: 'The newest result of a name: reference and summary, or the data with resolve=true',
       params: v.object({ execution_id: id, name: resultName }),
       query: v.object({ resolve: v.optional(queryFlag) }),
-      answer: resultAnswer,
+      answer: v.union([resultAnswer, described(v.unknown(), { description: 'The data itself' })]),
       codes: ['not_found'],
       handle: async ({ params, query, reply }) => {
         const row = await results.newest(params.execution_id, params.name);
