@@ -9,9 +9,12 @@ import {
   decimal,
   duration,
   flag,
+  isOrigin,
+  isTarget,
   key,
   keys,
   list,
+  listOf,
   oneOf,
   optional,
   proxies,
@@ -23,7 +26,9 @@ import {
   whole,
 } from './config-values.ts';
 
-const name = text(/^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}$/, 'be a name of letters, digits, _ . @ -');
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}$/;
+const name = text(NAME, 'be a name of letters, digits, _ . @ -');
+const targets = listOf(isTarget, 'hosts, *.suffix, ranges or host:port');
 const database = databaseAddress();
 
 export const SETTINGS = {
@@ -38,14 +43,17 @@ export const SETTINGS = {
   ),
   allowedHosts: setting(
     'SVC_ALLOWED_HOSTS',
-    list(),
+    listOf((part) => /^[^\s/?#@]+$/.test(part), 'host names such as callboard.internal'),
     [],
     'server',
     'Host names answered besides loopback and the public address.',
   ),
   corsAllowedOrigins: setting(
     'SVC_CORS_ALLOWED_ORIGINS',
-    list(),
+    listOf(
+      (part) => part === 'loopback' || part === '*' || isOrigin(part),
+      'loopback, * or origins such as https://gui.example.com',
+    ),
     ['loopback'],
     'server',
     'Origins that browsers may call from: `loopback`, exact origins, or `*`.',
@@ -754,12 +762,12 @@ export const SETTINGS = {
   ),
   egressAllow: setting(
     'SVC_EGRESS_ALLOW',
-    list(),
+    targets,
     [],
     'every process',
     'Hosts, `*.suffix`, CIDR or `host:port` allowed in spite of the policy.',
   ),
-  egressDeny: setting('SVC_EGRESS_DENY', list(), [], 'every process', 'The same, refused in any case.'),
+  egressDeny: setting('SVC_EGRESS_DENY', targets, [], 'every process', 'The same, refused in any case.'),
 
   awsSecretsEndpoint: setting(
     'SVC_AWS_SECRETS_ENDPOINT',
@@ -821,7 +829,7 @@ export const SETTINGS = {
   ),
   otlpHeaders: setting(
     'SVC_OTLP_HEADERS',
-    optional(text()),
+    optional(text(/^(?:\s*[^=\s,]+\s*=[^,]*(?:,|$))+$/, 'be a comma list of name=value')),
     null,
     'every process',
     'Headers sent to the collector, `name=value` in a comma list.',
@@ -856,7 +864,13 @@ export const WORKER_SETTINGS = {
     'Token that the commands of the CLI send; without it they send that of SVC_WORKER_TOKEN.',
     { secret: true },
   ),
-  pools: setting('SVC_WORKER_POOLS', list(), ['shared'], 'worker', 'Pools it takes commands from, comma list.'),
+  pools: setting(
+    'SVC_WORKER_POOLS',
+    listOf((part) => NAME.test(part), 'names of letters, digits, _ . @ -'),
+    ['shared'],
+    'worker',
+    'Pools it takes commands from, comma list.',
+  ),
   concurrency: setting('SVC_WORKER_CONCURRENCY', whole(1, 1024), 8, 'worker', 'Commands it works on at the same time.'),
   heartbeatSeconds: setting('SVC_WORKER_HEARTBEAT_SECONDS', duration(0.1), 2, 'worker', 'Time between two heartbeats.'),
   drainSeconds: setting(

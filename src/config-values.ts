@@ -133,6 +133,32 @@ export function list(): Parser<readonly string[]> {
       .filter((part) => part !== '');
 }
 
+/** A comma list whose parts all fit; `expected` continues "must hold …". */
+export function listOf(fits: (part: string) => boolean, expected: string): Parser<readonly string[]> {
+  return (value) => {
+    const parts = list()(value);
+    const wrong = parts.find((part) => !fits(part));
+    if (wrong !== undefined) throw new Misfit(`must hold ${expected}, not '${wrong}'`);
+    return parts;
+  };
+}
+
+/** What a browser sends as `Origin`: scheme, host and a port that is not the scheme's own, no path. */
+export function isOrigin(text: string): boolean {
+  if (/^https?:/i.test(text)) return URL.canParse(text) && new URL(text).origin === text;
+  return /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(text);
+}
+
+/** What `SVC_EGRESS_ALLOW` and `_DENY` name: a host, `*.suffix`, an address or a range, the first three with a port or without. */
+export function isTarget(text: string): boolean {
+  const [address = '', bits] = text.split('/');
+  const version = isIP(address);
+  if (version !== 0)
+    return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  const [, host = '', port = '0'] = /^(.*?)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  return /^(?:\*\.)?[^\s*/]+$/.test(host) && Number(port) <= 65_535;
+}
+
 /** Whose word about the origin of a request counts: addresses, networks (`10.0.0.0/8`), `loopback`; `false` is nobody. */
 export function proxies(): Parser<readonly string[]> {
   return (value) => {

@@ -89,6 +89,39 @@ test.each(['true', '*', '10.0.0.0/33', '10.0.0.0/0', 'proxy.example', '1.2.3'])(
   },
 );
 
+test.each([
+  ['SVC_ALLOWED_HOSTS', 'callboard.internal, 10.0.0.7'],
+  ['SVC_CORS_ALLOWED_ORIGINS', 'loopback'],
+  ['SVC_CORS_ALLOWED_ORIGINS', '*'],
+  ['SVC_CORS_ALLOWED_ORIGINS', 'https://gui.example.com, http://10.0.0.7:3000, app://gui'],
+  ['SVC_EGRESS_ALLOW', 'db.internal, *.example.com, db:5432, *.test:80, 10.0.0.7, 10.0.0.0/8, fd00::/8, [fd00::1]:80'],
+  ['SVC_EGRESS_DENY', '0.0.0.0/0'],
+  ['SVC_WORKER_POOLS', 'shared, gpu.large@site-1'],
+  ['SVC_OTLP_HEADERS', 'a=b'],
+  ['SVC_OTLP_HEADERS', 'authorization=Basic dXNlcg==, x-empty=,'],
+])('%s may be %s', (name, value) => {
+  expect(readConfig({ [name]: value }).warnings).toEqual([]);
+});
+
+test.each([
+  ['SVC_ALLOWED_HOSTS', 'a.test, https://b.test', 'host names', "'https://b.test'"],
+  ['SVC_CORS_ALLOWED_ORIGINS', 'loopback,https://gui.example.com/', 'origins', "'https://gui.example.com/'"],
+  ['SVC_CORS_ALLOWED_ORIGINS', 'https://GUI.example.com', 'origins', "'https://GUI.example.com'"],
+  ['SVC_CORS_ALLOWED_ORIGINS', 'gui.example.com', 'origins', "'gui.example.com'"],
+  ['SVC_CORS_ALLOWED_ORIGINS', 'null', 'origins', "'null'"],
+  ['SVC_EGRESS_ALLOW', '10.0.0.0/33', 'ranges', "'10.0.0.0/33'"],
+  ['SVC_EGRESS_ALLOW', 'http://a.test', 'hosts', "'http://a.test'"],
+  ['SVC_EGRESS_DENY', '*', 'hosts', "'*'"],
+  ['SVC_EGRESS_DENY', 'a.test:65536', 'hosts', "'a.test:65536'"],
+  ['SVC_WORKER_POOLS', 'shared,a b', 'names', "'a b'"],
+  ['SVC_OTLP_HEADERS', 'token-of-somebody', 'name=value', 'SVC_OTLP_HEADERS'],
+])('%s may not be %s, and what is wrong is named', (name, value, expected, named) => {
+  const { problems } = refusal({ [name]: value });
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toContain(expected);
+  expect(problems[0]).toContain(named);
+});
+
 test.each(['65536', '-1', '8082.5', ' 80 82', '0x10', 'abc', '99999999999999999999'])(
   'OP-02 port %s is refused',
   (SVC_PORT) => {
@@ -111,6 +144,7 @@ test('a secret may come from a file, but not from both places', () => {
 
 test('a problem with a secret does not print it', () => {
   expect(refusal({ SVC_ENCRYPTION_KEY: 'c2VjcmV0' }).message).not.toContain('c2VjcmV0');
+  expect(refusal({ SVC_OTLP_HEADERS: 'c2VjcmV0' }).message).not.toContain('c2VjcmV0');
 });
 
 test('every setting has its own name and a sentence', () => {

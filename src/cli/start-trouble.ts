@@ -14,6 +14,11 @@ class SchemaUnfit extends Unavailable {
   override readonly exitCode = EXIT.config;
 }
 
+/** An address that this machine does not have, or nobody knows: a bad setting that only listening finds out. */
+class HostUnfit extends Unavailable {
+  override readonly exitCode = EXIT.config;
+}
+
 /** By SQLSTATE, or the code of a system call; said after what the database said itself. */
 const DATABASE_REMEDIES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the database of SVC_DATABASE_URL refuses connections; is it running?',
@@ -47,9 +52,19 @@ export function remedied(error: unknown, config: Pick<Config, 'port' | 'host' | 
       cause: error,
     });
   }
+  if (isOfListening(trouble, code, config.host)) {
+    const sentence = `this machine has no address ${config.host} to listen on; set SVC_HOST to one of its own`;
+    return new HostUnfit(sentence, { cause: error });
+  }
   const remedy = Object.hasOwn(DATABASE_REMEDIES, code) ? DATABASE_REMEDIES[code] : undefined;
   if (config.databaseUrl === null || remedy === undefined) return error;
   return new Unavailable(code.startsWith('E') ? remedy : `${trouble.message}; ${remedy}`, { cause: error });
+}
+
+/** The host name of a database is looked up too, so the name itself tells which one was meant. */
+function isOfListening(trouble: Error, code: string, host: string): boolean {
+  if (code === 'EADDRNOTAVAIL') return 'syscall' in trouble && trouble.syscall === 'listen';
+  return (code === 'ENOTFOUND' || code === 'EAI_AGAIN') && 'hostname' in trouble && trouble.hostname === host;
 }
 
 /** The innermost error: a failed migration and a host with several addresses wrap what happened. */

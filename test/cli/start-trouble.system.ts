@@ -18,8 +18,16 @@ describe('a server that cannot use its database', () => {
     await postgres.stop();
   });
 
-  async function refusal(databaseUrl: string): Promise<{ readonly code: number | null; readonly said: string }> {
-    const server = stage.start(['server'], { SVC_PORT: '0', SVC_DATA_DIR: folder, SVC_DATABASE_URL: databaseUrl });
+  async function refusal(
+    databaseUrl: string,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<{ readonly code: number | null; readonly said: string }> {
+    const server = stage.start(['server'], {
+      SVC_PORT: '0',
+      SVC_DATA_DIR: folder,
+      SVC_DATABASE_URL: databaseUrl,
+      ...more,
+    });
     const { code } = await server.ended;
     expect(server.output()).not.toContain('    at ');
     return { code, said: server.output() };
@@ -48,6 +56,15 @@ describe('a server that cannot use its database', () => {
     expect(said).toContain(remedy);
     expect(code).toBe(4);
   });
+
+  test.each(['host.invalid', '192.0.2.1'])(
+    'nothing to listen on at %s: a sentence that names the setting, exit code 78',
+    async (host) => {
+      const { code, said } = await refusal('postgres://someone@127.0.0.1:1/x', { SVC_HOST: host });
+      expect(said).toContain(`this machine has no address ${host} to listen on; set SVC_HOST`);
+      expect(code).toBe(78);
+    },
+  );
 
   test('a login that may not make schemas: a sentence with the remedy, exit code 4', async () => {
     await queryRows(postgres.url, `create role callboard_poor login password 'poor-word'`);
