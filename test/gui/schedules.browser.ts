@@ -32,7 +32,14 @@ async function stored(): Promise<Record<string, unknown> | undefined> {
   return (items as Record<string, unknown>[]).find((each) => each['name'] === NAME);
 }
 
+/** What a first try has left. */
+async function removed(): Promise<void> {
+  const known = await stored();
+  if (known !== undefined) await server.call('DELETE', `/api/schedules/${known['schedule_id']}`);
+}
+
 test('a schedule is planned by a form, and refused with the reason of the server', async () => {
+  await removed();
   await page.getByRole('button', { name: 'New schedule' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name').fill(NAME);
@@ -59,6 +66,10 @@ test('a schedule is planned by a form, and refused with the reason of the server
 });
 
 test('it is paused, changed, started at once, and deleted after a question', async () => {
+  await removed();
+  const planned = { name: NAME, path: 'examples/hello', interval_seconds: 7_200, overlap: 'skip' };
+  await server.call('POST', '/api/schedules', planned);
+  await page.reload();
   const row = page.getByRole('row', { name: NAME });
   await page.getByRole('button', { name: `Pause ${NAME}` }).click();
   await row.getByText('paused').waitFor();
