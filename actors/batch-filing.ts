@@ -27,7 +27,7 @@ export function fileEvent(actor: ExecutionActor, input: EventInput, requestId: n
   const open = commandId === null ? undefined : actor.commands.get(commandId);
   const row = open ?? before.commands.find((command) => command.commandId === commandId) ?? null;
   if (input.type === 'command.heartbeat') return row?.eventId ?? 1;
-  if (input.type === 'step.enter') return enteredId(actor, input);
+  if (input.type === 'step.enter') return enteredId(actor, input, row);
 
   const attempt =
     row === null

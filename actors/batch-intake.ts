@@ -263,14 +263,17 @@ function asRefusal(error: unknown): unknown {
   return error;
 }
 
-/** What a schema cannot see: types that are the server's, and commands of other executions. Nothing is stored then. */
+/** What a schema cannot see: types that are the server's, commands of other executions, attempts nobody was granted. */
 function refuseMisfits({ events, executionId }: BatchRequest, { commands }: FiledBefore): void {
-  const own = new Set(commands.map((command) => command.commandId));
-  const errors = events.flatMap(({ type, step, commandId }, index) => {
+  const own = new Map(commands.map((command) => [command.commandId, command]));
+  const errors = events.flatMap(({ type, step, commandId, attempt }, index) => {
     const place = `body.events[${index}]`;
     if (isReserved(type)) return [`${place}.event_type: '${type}' is written by the server`];
-    if (commandId !== null && !own.has(commandId))
+    const command = commandId === null ? undefined : own.get(commandId);
+    if (commandId !== null && command === undefined)
       return [`${place}.command_id: is not a command of execution ${executionId}`];
+    if (command !== undefined && (attempt ?? 0) > command.attempt)
+      return [`${place}.attempt: command ${commandId} has no attempt ${attempt}`];
     if (commandId === null && step === null) return [`${place}.step: is required without a command_id`];
     return [];
   });

@@ -149,16 +149,17 @@ export class BatchProcessor {
 
   async #complete(batch: BatchRow, started: number, transaction: BatchTimes['transaction']): Promise<void> {
     const { store, batches } = this.#parts;
-    const { executionId, eventIds, eventCount, queueWaitMs } = batch;
+    const { executionId, requestId, eventIds, eventCount, queueWaitMs } = batch;
     // From the log, because the events may have taken their turns in another flush, or before a crash.
     const [{ issued, endedBy }, events] = await Promise.all([
-      batches.effectsOf(executionId, eventIds),
+      batches.effectsOf(executionId, requestId, eventIds),
       store.events(executionId, eventIds),
     ]);
+    const brought = events.filter((event) => event.meta['batch_request_id'] === String(requestId));
     const processingMs = performance.now() - started;
     const timings: JsonMap = {
       ...timingsOf({ processingMs, transaction }),
-      actionable_event: isActionable(events, endedBy),
+      actionable_event: isActionable(brought, endedBy),
       commands_generated: issued,
       queue_wait_ms: queueWaitMs,
       event_count: eventCount,

@@ -14,6 +14,7 @@ import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
 import { Holds } from './holds.ts';
 import type { Clock, CommandRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
+import { refuseReserved } from './record-event.ts';
 import {
   type Handling,
   handleKnown,
@@ -575,6 +576,8 @@ export class Commands implements CommandService {
   }
 
   async #reportEvents(worker: WorkerRow, report: Report, executionId: number): Promise<ReportReceipt> {
+    // Nothing of a malformed report is stored, so this is looked at before the first of them is.
+    for (const { type } of report.events ?? []) refuseReserved(type);
     const eventIds: number[] = [];
     let commandsGenerated = 0;
     let result: ReportReceipt['result'] = 'duplicate';
@@ -583,9 +586,10 @@ export class Commands implements CommandService {
       const receipt = await this.#parts.recordEvent({
         ...event,
         executionId,
-        commandId: event.commandId ?? report.commandId,
-        attempt: event.attempt ?? report.attempt,
+        commandId: report.commandId,
+        attempt: report.attempt,
         workerId: worker.name,
+        isReport: true,
         reportId: event.reportId ?? `${report.reportId}:${index}`,
       });
       eventIds.push(receipt.eventId);

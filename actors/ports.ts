@@ -449,8 +449,15 @@ export interface BatchStore {
   /** Accepted ones that have waited for `seconds`, and those whose deadline passed as long ago; oldest first. */
   stranded(seconds: number, limit: number): Promise<readonly BatchJob[]>;
   filedBefore(executionId: number, commandIds: readonly number[], reportIds: readonly string[]): Promise<FiledBefore>;
-  /** Commands issued because of these events, and the cause of the terminal event (null while there is none). */
-  effectsOf(executionId: number, eventIds: readonly number[]): Promise<{ issued: number; endedBy: number | null }>;
+  /**
+   * Commands issued because of those of these events that the batch brought, and the cause of the terminal event (null
+   * while there is none). What the batch only repeated had its effect before.
+   */
+  effectsOf(
+    executionId: number,
+    requestId: number,
+    eventIds: readonly number[],
+  ): Promise<{ issued: number; endedBy: number | null }>;
   /** Processors of all processes that said so lately. */
   liveProcessors(): Promise<number>;
   announceProcessor(holder: string, seconds: number): Promise<void>;

@@ -46,9 +46,11 @@ export const STATUS: Readonly<Record<string, EventStatus>> = Object.assign(Objec
 } satisfies Record<string, EventStatus>);
 
 const LATE_OUTCOME = 'late.outcome';
+/** Older workers tell it; information like any other (language 13.2). */
+const INITIALIZED = 'workflow.initialized';
 
 export function isReserved(type: string): boolean {
-  return RESERVED.has(type) || type.startsWith('workflow.') || type.startsWith('batch.');
+  return RESERVED.has(type) || (type.startsWith('workflow.') && type !== INITIALIZED) || type.startsWith('batch.');
 }
 
 /** Types that only the server writes are refused before anything is looked up. */
@@ -68,10 +70,11 @@ export function recordEvent(actor: ExecutionActor, input: EventInput, known: Kno
   const [reported] = known.reported;
   if (reported !== undefined) return receipt(actor, reported.eventId, { duplicate: true });
   if (input.type === 'command.heartbeat') return receipt(actor, row?.eventId ?? 1, { duplicate: true });
-  if (input.type === 'step.enter') return receipt(actor, enteredId(actor, input), { duplicate: true });
+  if (input.type === 'step.enter') return receipt(actor, enteredId(actor, input, row), { duplicate: true });
   if (TERMINAL_TYPES.has(input.type)) return recordOutcome(actor, input);
   const isEnded = (endsNow(actor) ?? actor.row.status) !== 'running';
   const attempt = row === null ? input.attempt : attemptOf(input, row, known.events);
+  if (row !== null && attempt !== null) refuseUnknownAttempt(input, row, attempt);
   const isStale = row !== null && attempt !== null && attempt < row.attempt;
   const twin = known.events.find((event) => familyOf(event.type) === familyOf(input.type) && input.type in STATUS);
   if (row !== null && !isStale && twin !== undefined) return receipt(actor, twin.eventId, { duplicate: true });
@@ -267,8 +270,17 @@ export function attemptOf(input: EventInput, row: CommandRow, events: readonly L
   return (input.workerId === null ? null : events.findLast(isClaim)?.attempt) ?? row.attempt;
 }
 
-export function enteredId(actor: ExecutionActor, input: EventInput): number {
-  return actor.state.snapshot.context.run.steps[input.step ?? '']?.entered || 1;
+/** The server's own `step.enter` of the step that is meant. */
+export function enteredId(actor: ExecutionActor, input: EventInput, row: CommandRow | null): number {
+  return actor.state.snapshot.context.run.steps[row?.stepName ?? input.step ?? '']?.entered || 1;
+}
+
+/** An attempt that was never granted, or not to who reports it, is unknown and leaves nothing behind (api 4.2). */
+function refuseUnknownAttempt(input: EventInput, row: CommandRow, attempt: number): void {
+  const isForeign = input.isReport === true && attempt === row.attempt && row.workerId !== input.workerId;
+  if (attempt > row.attempt || isForeign) {
+    throw new DomainError('not_found', `Command ${row.commandId} has no attempt ${attempt} of this worker`);
+  }
 }
 
 function receipt(actor: ExecutionActor, eventId: number, flags: Partial<EventReceipt>): EventReceipt {

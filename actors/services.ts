@@ -124,6 +124,8 @@ export interface EventInput {
   readonly attempt: number | null;
   readonly actionable: boolean;
   readonly producerTime: string | null;
+  /** It comes in a report, which only the worker that holds the attempt may send. */
+  readonly isReport?: boolean;
 }
 
 export interface EventReceipt {

@@ -76,9 +76,12 @@ export function createMemoryBatches(
         reported: own.filter((event) => event.reportId !== null && reportIds.includes(event.reportId)),
       };
     },
-    async effectsOf(executionId, eventIds) {
-      const caused = new Set(eventIds);
+    async effectsOf(executionId, requestId, eventIds) {
       const { events } = logOf(executionId);
+      const brought = events.filter(
+        ({ eventId, meta }) => eventIds.includes(eventId) && meta['batch_request_id'] === String(requestId),
+      );
+      const caused = new Set(brought.map((event) => event.eventId));
       return {
         issued: events.filter((event) => event.type === 'command.issued' && caused.has(event.causeId)).length,
         endedBy: events.find((event) => TERMINAL_TYPES.has(event.type))?.causeId ?? null,

@@ -39,10 +39,11 @@ export function createBatchStore(database: Pick<Database, 'hot'>): BatchStore {
         reported: inKeyOrder((reported?.rows ?? []) as LogEvent[]),
       };
     },
-    async effectsOf(executionId, eventIds) {
+    async effectsOf(executionId, requestId, eventIds) {
       const rows = await lookUp<{ issued: number; endedBy: number | null }>(lookups, 'batch_effects', EFFECTS, [
         executionId,
         eventIds,
+        String(requestId),
       ]);
       return rows[0] ?? { issued: 0, endedBy: null };
     },
@@ -115,8 +116,10 @@ order by event_id`;
 
 const EFFECTS = `
 select
-  (select count(*)::int from core.event
-    where execution_id = $1 and cause_id = any($2::bigint[]) and event_type = 'command.issued') as issued,
+  (select count(*)::int from core.event issued
+    join core.event cause on cause.execution_id = issued.execution_id and cause.event_id = issued.cause_id
+    where issued.execution_id = $1 and issued.cause_id = any($2::bigint[]) and issued.event_type = 'command.issued'
+      and cause.meta ->> 'batch_request_id' = $3) as issued,
   (select cause_id from core.event
     where execution_id = $1
       and event_type in ('playbook.completed', 'playbook.failed', 'execution.cancelled')) as "endedBy"`;

@@ -8,7 +8,7 @@ import type { EventStatus } from '../../machines/events.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { described } from './described.ts';
 import { decimal, flag, instant, integer, json, map, maybe, text } from './fields.ts';
-import { id, name, parseId } from './ids.ts';
+import { ID_SENTENCE, id, name, parseId } from './ids.ts';
 
 /** `^[a-z][a-z_]*([._][a-z_]+)*$` of api 2.5.2, written so that matching is linear. */
 const EVENT_TYPE = /^[a-z][a-z_]*(?:\.[a-z_]+)*$/;
@@ -40,13 +40,25 @@ const status = described(
   { type: 'string', enum: [...STATUSES.keys()] },
 );
 
+/** Anything may stand in it, but what is read as an id has to be one (api 1.3). */
+const payload = v.pipe(
+  map,
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const input = dataset.value;
+    const value = input['command_id'];
+    if (value == null || parseId(value) !== null) return;
+    addIssue({ message: ID_SENTENCE, path: [{ type: 'object', origin: 'value', input, key: 'command_id', value }] });
+  }),
+);
+
 const fields = {
   event_type: maybe(eventType),
   name: maybe(eventType),
   step: maybe(text(256, 1)),
   node_name: maybe(text(256, 1)),
-  payload: maybe(map),
-  context: maybe(map),
+  payload: maybe(payload),
+  context: maybe(payload),
   meta: maybe(map),
   worker_id: maybe(name),
   status: maybe(status),

@@ -134,6 +134,19 @@ describe('an accepted batch', () => {
     checkStore(world.store);
   });
 
+  test('counts only what its own events brought about, once', async () => {
+    const { world, executionId } = await running();
+    const [a] = await world.claim();
+    if (a === undefined) throw new Error('nothing to claim');
+    const enter = item('step.enter', { commandId: a.row.commandId });
+    const first = await world.accepted(executionId, [enter, ...done(a), ...done(a)]);
+    expect(first).toMatchObject({ commandsGenerated: 1, timings: { actionable_event: true, commands_generated: 1 } });
+    expect(first.eventIds[0]).toBe(2);
+    const second = await world.accepted(executionId, [enter, ...done(a)]);
+    expect(second).toMatchObject({ commandsGenerated: 0, timings: { actionable_event: false, commands_generated: 0 } });
+    checkStore(world.store);
+  });
+
   test('of a claim that was outrun and whose run has ended since it was looked at are stale', async () => {
     const { world, executionId } = await running();
     const [a] = await world.claim();
@@ -406,11 +419,13 @@ describe('the intake refuses', () => {
     await expect(world.batches.accept(world.request(4_242, [note(1)]))).rejects.toEqual(code('not_found'));
     const other = await world.start('demo/two');
     const [theirs] = world.commandsOf(other.executionId);
+    const [ours] = world.commandsOf(executionId);
     const request = world.request(executionId, [
       note(1),
       item('call.done', { commandId: theirs?.commandId ?? 0 }),
       item('command.issued', { step: 'a' }),
       item('report.note'),
+      item('call.done', { commandId: ours?.commandId ?? 0, attempt: 1 }),
     ]);
     const rows = world.store.log(executionId).length;
     await expect(world.batches.accept(request)).rejects.toMatchObject({
@@ -420,6 +435,7 @@ describe('the intake refuses', () => {
           expect.stringContaining('body.events[1].command_id'),
           expect.stringContaining('body.events[2].event_type'),
           expect.stringContaining('body.events[3].step'),
+          expect.stringContaining('body.events[4].attempt'),
         ],
       },
     });

@@ -100,9 +100,24 @@ describe('a single event', () => {
     }
   });
 
+  test('of an attempt that was never granted leaves nothing behind', async () => {
+    for (const type of ['call.done', 'command.completed', 'note.taken']) {
+      await expect(say(type, { attempt: 2 })).rejects.toMatchObject({ code: 'not_found' });
+    }
+    expect(world.types(id)).toHaveLength(4);
+  });
+
+  test('by which an older worker tells that a workflow is ready is information', async () => {
+    expect(await say('workflow.initialized', { commandId: null, step: 'workflow' })).toMatchObject({ eventId: 5 });
+    expect(world.row(id).status).toBe('running');
+    checkStore(world.store);
+  });
+
   test('that the server does not store is answered with what stands for it', async () => {
     expect(await say('command.heartbeat')).toMatchObject({ eventId: 3 });
     expect(await say('step.enter', { step: 'a' })).toMatchObject({ eventId: 2 });
+    expect(await say('step.enter')).toMatchObject({ eventId: 2 });
+    expect(await say('step.enter', { step: 'a', commandId: null })).toMatchObject({ eventId: 2 });
     expect(world.types(id)).toHaveLength(4);
   });
 

@@ -211,6 +211,20 @@ describe('a report', () => {
     expect(again).toMatchObject({ result: 'duplicate', eventIds: receipt?.eventIds });
   });
 
+  test.each([
+    ['of another worker', 'bob', {}, 'call.done', 'unknown'],
+    ['of an attempt that was never granted', 'alice', { attempt: 2 }, 'call.done', 'unknown'],
+    ['with an event that only the server writes', 'alice', {}, 'workflow.completed', 'invalid'],
+  ])('that is a list of events %s leaves nothing behind', async (_name, worker, change, type, result) => {
+    const events = [world.eventOf(id, 'note.taken'), world.eventOf(id, type)];
+    const before = world.types(id);
+    const {
+      reports: [receipt],
+    } = await world.exchangeWith(worker, [world.reportOf(command, {}, { outcome: null, events, ...change })]);
+    expect(receipt).toMatchObject({ result, eventIds: [] });
+    expect(world.types(id)).toEqual(before);
+  });
+
   test('is not acknowledged while the database is away, and comes again with the same ids', async () => {
     const report = world.reportOf(command, { data: 1 });
     for (const hook of ['beforeCommit', 'afterCommit'] as const) {

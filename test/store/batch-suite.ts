@@ -151,13 +151,14 @@ export function describeBatchStore(name: string, open: () => Promise<BatchHarnes
     test('the effects of events are the commands they caused and the end', async () => {
       const executionId = await newExecution();
       const rows = [
-        event(executionId, harness.catalogId, 2, { type: 'command.completed' }),
+        event(executionId, harness.catalogId, 2, { type: 'command.completed', meta: { batch_request_id: '77' } }),
         event(executionId, harness.catalogId, 3, { type: 'command.issued', causeId: 2 }),
         event(executionId, harness.catalogId, 4, { type: 'execution.cancelled' }),
       ];
       await store.commit(flush({ events: rows, heads: [head(executionId, 1, 4)] }));
-      expect(await batches.effectsOf(executionId, [2])).toEqual({ issued: 1, endedBy: 4 });
-      expect(await batches.effectsOf(executionId, [])).toEqual({ issued: 0, endedBy: 4 });
+      expect(await batches.effectsOf(executionId, 77, [2])).toEqual({ issued: 1, endedBy: 4 });
+      expect(await batches.effectsOf(executionId, 77, [])).toEqual({ issued: 0, endedBy: 4 });
+      expect(await batches.effectsOf(executionId, 78, [2])).toEqual({ issued: 0, endedBy: 4 });
     });
 
     test('processors are live while they say so', async () => {

@@ -85,6 +85,12 @@ test('pages know their neighbours', () => {
 });
 
 describe('events', () => {
+  test.each(['payload', 'context'])('name their command by an id, also in the %s', (name) => {
+    const of = (commandId: unknown) => v.safeParse(eventItem, { event_type: 'a.b', [name]: { command_id: commandId } });
+    expect([of(7).success, of('7').success, of(null).success]).toEqual([true, true, true]);
+    for (const given of ['x', '07', 1.5, {}]) expect(of(given).issues?.[0]?.message).toContain('must be an id');
+  });
+
   test('older names are read, and what stands beside the payload moves into it', () => {
     const body = v.parse(eventBody, {
       execution_id: '7',
