@@ -215,6 +215,7 @@ export class ExecutionActor {
       nextEventId: () => this.#nextEventId(),
       newId: () => this.#engine.ids.next(),
       isPending: (commandId) => this.#isPending(commandId),
+      attemptOf: (commandId) => this.commands.get(commandId)?.attempt ?? 0,
       payload: (ref) => writing.stored.get(ref) ?? this.#engine.payload(ref),
       store: (value, name, inlineMaxBytes) => this.store(value, name, null, inlineMaxBytes),
     });

@@ -59,7 +59,7 @@ export function grantCommand(
     type: 'command.claimed',
     status: 'running',
     nodeName: row.stepName,
-    nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
+    nodeId: nodeIdOf(row),
     nodeType: row.toolKind,
     parentEventId: row.eventId,
     commandId: row.commandId,
@@ -98,6 +98,7 @@ export function failExhausted(actor: ExecutionActor, row: CommandRow): void {
   const error = { kind: 'logic', code: 'ATTEMPTS_EXHAUSTED', message, retryable: false };
   const common = {
     nodeName: row.stepName,
+    nodeId: nodeIdOf(row),
     nodeType: row.toolKind,
     parentEventId: row.eventId,
     commandId: row.commandId,
@@ -119,6 +120,10 @@ export function failExhausted(actor: ExecutionActor, row: CommandRow): void {
   if (open[row.commandId] !== undefined) return;
   const ok = settled?.commandId === row.commandId && settled.ok;
   actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, ok ? null : message));
+}
+
+function nodeIdOf({ stepName, iterationIndex }: CommandRow): string {
+  return iterationIndex === null ? stepName : `${stepName}#${iterationIndex}`;
 }
 
 export function metaOf(row: CommandRow): { readonly [key: string]: number | string } {

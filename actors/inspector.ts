@@ -87,27 +87,31 @@ export function createInspector(parts: InspectorParts): InspectionService {
     const place = await placeOf(head, request.at);
     const tape = await playback.at(head, place);
     const plan = await parts.plan(head.row.catalogId);
-    const pending = await pendingAt(executionId, Object.keys(runOf(tape.state).open).map(Number), place);
+    const attempts = await attemptsAt(executionId, Object.keys(runOf(tape.state).open).map(Number), place);
     const draft = draftOf(request.event, tape.state);
     const now = isoOf(clock.now());
-    const { state, recorded } = await rehearse(parts, head.row, plan, tape.mark(), pending, draft, now);
+    const { state, recorded } = await rehearse(parts, head.row, plan, tape.mark(), attempts, draft, now);
     const view = viewOfRun(state);
     return { view, changed: !same(view, viewOfRun(tape.state)), recorded, decisions: [] };
   }
 
-  /** Which of these open commands nobody had claimed: by their rows at present, by the log in the past. */
-  async function pendingAt(executionId: number, open: readonly number[], place: TrailPosition | null) {
+  /** How often these open commands had been claimed: by their rows at present, by the log in the past. */
+  async function attemptsAt(executionId: number, open: readonly number[], place: TrailPosition | null) {
     if (place === null) {
-      const rows = await reads.commands({ executionId, statuses: ['PENDING'], limit: COMMANDS_MAX });
-      return new Set(rows.map((row) => row.commandId));
+      const rows = await reads.commands({
+        executionId,
+        statuses: ['PENDING', 'CLAIMED', 'RUNNING'],
+        limit: COMMANDS_MAX,
+      });
+      return new Map(rows.map((row) => [row.commandId, row.attempt]));
     }
-    const pending = new Set<number>();
+    const attempts = new Map<number, number>();
     for (const commandId of open.slice(0, COMMANDS_MAX)) {
       const events = await store.commandEvents(executionId, commandId);
-      const claim = events.find((event) => event.type === 'command.claimed');
-      if (claim === undefined || claim.eventId > place.eventId) pending.add(commandId);
+      const claims = events.filter((event) => event.type === 'command.claimed' && event.eventId <= place.eventId);
+      attempts.set(commandId, claims.length);
     }
-    return pending;
+    return attempts;
   }
 
   return {

@@ -218,7 +218,7 @@ export function draftOf(
     status,
     nodeName: step,
     nodeId: row === null || row.iterationIndex === null ? step : `${step}#${row.iterationIndex}`,
-    nodeType: row?.toolKind ?? 'step',
+    nodeType: row !== null && /^(?:command|call)\./.test(input.type) ? row.toolKind : 'step',
     parentEventId: row?.eventId ?? null,
     commandId: row?.commandId ?? null,
     attempt,

@@ -32,8 +32,8 @@ export async function rehearse(
   row: ExecutionRow,
   plan: Plan,
   mark: Mark,
-  /** Open commands that nobody had claimed at that place. */
-  pending: ReadonlySet<number>,
+  /** How often each open command had been claimed at that place. */
+  attempts: ReadonlyMap<number, number>,
   draft: EventDraft,
   /** ISO instant of everything that would be recorded. */
   at: string,
@@ -43,7 +43,7 @@ export async function rehearse(
     const state = restoreExecution(mark.value, copyRun(mark.run));
     await readMaterials(state, row.executionId, parts.store);
     try {
-      return play(parts, row, plan, state, payloads, pending, draft, at);
+      return play(parts, row, plan, state, payloads, attempts, draft, at);
     } catch (error) {
       // A turn that throws leaves its state unusable; the next one finds the payload.
       if (!(error instanceof NeedPayload) || fetches >= FETCHES_MAX) throw error;
@@ -59,7 +59,7 @@ function play(
   plan: Plan,
   state: ExecutionState,
   payloads: ReadonlyMap<string, Json>,
-  pending: ReadonlySet<number>,
+  attempts: ReadonlyMap<number, number>,
   draft: EventDraft,
   at: string,
 ): Rehearsal {
@@ -81,7 +81,8 @@ function play(
       id -= 1;
       return id;
     },
-    isPending: (commandId) => pending.has(commandId),
+    isPending: (commandId) => attempts.get(commandId) === 0,
+    attemptOf: (commandId) => attempts.get(commandId) ?? 0,
     payload: (ref) => payloads.get(ref),
     store: () => null,
   });

@@ -276,6 +276,7 @@ export function canonicalRows(
       drafts.push({
         ...node,
         type: 'step.exit',
+        nodeType: 'step',
         status,
         duration,
         context: { status, activation: row.activation },

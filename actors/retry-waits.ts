@@ -79,7 +79,7 @@ function failOverdue(actor: ExecutionActor, row: CommandRow, wait: RetryWait): v
   });
   if (endsStep(row)) {
     const context = { status: 'failed', activation: row.activation };
-    actor.append({ ...common, type: 'step.exit', context, meta });
+    actor.append({ ...common, type: 'step.exit', nodeType: 'step', context, meta });
   }
   const { event } = actor.deliver({
     ...common,

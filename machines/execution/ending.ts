@@ -5,7 +5,8 @@ import type { Json, JsonMap } from '../json.ts';
 import { known } from '../known.ts';
 import type { Decision } from './decision.ts';
 import { failurePayload, failureSentence } from './outcome.ts';
-import type { Run, StepFailure } from './run.ts';
+import { toolKindOf } from './plan.ts';
+import type { OpenCommand, Run, StepFailure } from './run.ts';
 import type { Stage } from './stage.ts';
 
 /** After every decision: fail what has to fail, end what has ended. */
@@ -30,7 +31,7 @@ export function concludeDecision(decision: Decision, cause: LogEvent): void {
  */
 export function closeOpenCommands(stage: Stage, reason: string): void {
   for (const [id, command] of Object.entries(stage.run.open)) {
-    if (command.parkedOn === null) cancelCommand(stage, Number(id), command.step, reason);
+    if (command.parkedOn === null) cancelCommand(stage, Number(id), command, reason);
   }
 }
 
@@ -39,19 +40,30 @@ function stopDispatching(stage: Stage, failures: readonly StepFailure[]): void {
   const reason = failureSentence(failures);
   for (const [id, command] of Object.entries(run.open)) {
     if (command.parkedOn !== null) stage.cancelChild(command.parkedOn);
-    else if (stage.isPending(Number(id))) cancelCommand(stage, Number(id), command.step, reason);
+    else if (stage.isPending(Number(id))) cancelCommand(stage, Number(id), command, reason);
   }
 }
 
-function cancelCommand(stage: Stage, commandId: number, step: string, reason: string): void {
+function cancelCommand(stage: Stage, commandId: number, command: OpenCommand, reason: string): void {
+  const { step, activation, iteration, issued, isClaim } = command;
+  const attempt = stage.attemptOf(commandId);
   stage.record({
     type: 'command.cancelled',
     status: 'cancelled',
     nodeName: step,
-    nodeType: 'step',
+    nodeId: iteration === null ? step : `${step}#${iteration}`,
+    nodeType: toolKindOf(known(stage.plan.steps.get(step)), isClaim),
+    parentEventId: issued,
     commandId,
+    attempt,
     context: { command_id: commandId, reason },
-    meta: { command_id: commandId },
+    meta: {
+      command_id: commandId,
+      attempt,
+      step,
+      activation,
+      ...(iteration === null ? {} : { iteration_index: iteration }),
+    },
   });
 }
 

@@ -1,6 +1,6 @@
 /** Issuing a command: its event, and the row with what it may render from. */
 import { type Decision, failExecution } from './decision.ts';
-import type { StepPlan } from './plan.ts';
+import { type StepPlan, toolKindOf } from './plan.ts';
 import type { Iteration } from './render-context.ts';
 import { renderContextOf } from './render-context-of.ts';
 
@@ -25,7 +25,7 @@ export function issueCommand(
   const index = iteration?.kind === 'item' ? iteration.index : null;
   const total = iteration?.kind === 'item' ? iteration.total : null;
   const claim = cursor?.phase === 'claim' ? plan.claimConfig : null;
-  const toolKind = claim === null ? plan.toolKind : String(claim['kind']);
+  const toolKind = toolKindOf(plan, cursor?.phase === 'claim');
   const event = stage.record({
     type: 'command.issued',
     status: 'pending',

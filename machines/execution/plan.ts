@@ -64,6 +64,12 @@ export function compilePlan(playbook: Playbook): Plan {
   };
 }
 
+/** Of the claims of a cursor loop, the kind of the store they claim from. */
+export function toolKindOf({ toolKind, claimConfig }: StepPlan, isClaim: boolean): string {
+  const claim = isClaim ? claimConfig : null;
+  return claim === null ? toolKind : String(claim['kind']);
+}
+
 function compileStep(step: Step, entries: readonly JsonMap[]): StepPlan {
   const configs = step.tasks.map((task) => toToolConfig(task));
   return {

@@ -59,6 +59,8 @@ export interface Stage {
   newId(): number;
   /** Nobody has claimed it yet. */
   isPending(commandId: number): boolean;
+  /** How often it was granted. */
+  attemptOf(commandId: number): number;
   /** A child that was being waited for is waited for no more: the host cancels it. */
   cancelChild(executionId: number): void;
   /** A stored payload; undefined when the host has to fetch it first. */

@@ -36,6 +36,7 @@ export interface TurnHost {
   nextEventId(): number;
   newId(): number;
   isPending(commandId: number): boolean;
+  attemptOf(commandId: number): number;
   payload(ref: string): Json | undefined;
   store(value: Json, name: string, inlineMaxBytes: number): StoredValue | null;
 }
@@ -98,6 +99,7 @@ export function takeTurn(state: ExecutionState, event: LogEvent, host: TurnHost)
     copied: host.copied ?? [],
     newId: host.newId,
     isPending: (commandId) => fresh.has(commandId) || host.isPending(commandId),
+    attemptOf: (commandId) => (fresh.has(commandId) ? 0 : host.attemptOf(commandId)),
     payload: host.payload,
     store: host.store,
     record(draft) {

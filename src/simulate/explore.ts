@@ -337,6 +337,7 @@ class Path {
         return this.#id;
       },
       isPending: () => true,
+      attemptOf: () => 0,
       payload: () => undefined,
       store: () => null,
     });

@@ -83,6 +83,7 @@ function stageOf(plan: Plan, limits: EngineLimits): Stage {
     issue: refuse,
     newId: refuse,
     isPending: () => false,
+    attemptOf: () => 0,
     cancelChild: refuse,
     payload: () => undefined,
     store: () => null,

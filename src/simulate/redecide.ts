@@ -53,18 +53,19 @@ export function redecide(
   const plan = compilePlan(playbook);
   const state = newExecution();
   const pending = new Set<number>();
+  const attempts = new Map<number, number>();
   let [turns, folded] = [0, 0];
   for (const rows of turnsOf(log)) {
     const [cause, ...recorded] = rows;
     if (cause === undefined) continue;
-    keepPending(pending, rows);
+    keepClaims(pending, attempts, rows);
     if (isOnlyFolded(cause, recorded)) {
       folded += 1;
       for (const row of rows) absorbEvent(state, row);
       continue;
     }
     turns += 1;
-    const decided = decideTurn(state, cause, recorded, { plan, identity, limits, payloads, pending });
+    const decided = decideTurn(state, cause, recorded, { plan, identity, limits, payloads, pending, attempts });
     const difference = firstDifference(cause, recorded, decided, identity);
     if (difference !== null) return { turns, folded, difference };
   }
@@ -117,9 +118,10 @@ function isOnlyFolded(cause: LogEvent, recorded: readonly LogEvent[]): boolean {
   return isRerun || isForeign || cause.stale || (cause.meta['late'] === true && recorded.length === 0);
 }
 
-function keepPending(pending: Set<number>, rows: readonly LogEvent[]): void {
-  for (const { type, commandId, context } of rows) {
+function keepClaims(pending: Set<number>, attempts: Map<number, number>, rows: readonly LogEvent[]): void {
+  for (const { type, commandId, attempt, context } of rows) {
     if (commandId === null) continue;
+    if (type === 'command.claimed') attempts.set(commandId, attempt ?? 0);
     if (type === 'command.issued') pending.add(commandId);
     else if (type === 'command.claimed') pending.delete(commandId);
     // Nobody works on it until its next try.
@@ -133,10 +135,11 @@ interface Host {
   readonly limits: EngineLimits;
   readonly payloads: ReadonlyMap<string, Json>;
   readonly pending: ReadonlySet<number>;
+  readonly attempts: ReadonlyMap<number, number>;
 }
 
 function decideTurn(state: ExecutionState, cause: LogEvent, recorded: readonly LogEvent[], host: Host) {
-  const { plan, identity, limits, payloads, pending } = host;
+  const { plan, identity, limits, payloads, pending, attempts } = host;
   const eventIds = recorded.map(({ eventId }) => eventId);
   const commandIds = recorded.flatMap(({ type, commandId }) =>
     type === 'command.issued' && commandId ? [commandId] : [],
@@ -159,6 +162,7 @@ function decideTurn(state: ExecutionState, cause: LogEvent, recorded: readonly L
       nextEventId,
       newId: () => commandIds.shift() ?? 0,
       isPending: (commandId) => pending.has(commandId),
+      attemptOf: (commandId) => attempts.get(commandId) ?? 0,
       payload: (ref) => stored.get(ref) ?? payloads.get(ref),
       store(value, name, inlineMaxBytes): StoredValue | null {
         const text = JSON.stringify(value);

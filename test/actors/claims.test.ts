@@ -110,6 +110,17 @@ describe('a claim by id', () => {
     checkStore(short.store);
   });
 
+  test('beyond the last attempt of an iteration fails it by its own name', async () => {
+    const short = new World({ all: [step('a', { loop: { in: [1], iterator: 'x' } })] }, { commandMaxAttempts: 1 });
+    const run = (await short.start('all')).executionId;
+    const only = short.commandsOf(run)[0]?.commandId ?? 0;
+    await short.server.commands.claim(only, 'alice', null);
+    short.clock.advance(130_000);
+    await expect(short.server.commands.claim(only, 'bob', null)).rejects.toMatchObject({ code: 'attempts_exhausted' });
+    expect(short.types(run)).toEqual(expect.arrayContaining(['call.error a#0', 'command.failed a#0']));
+    checkStore(short.store);
+  });
+
   test('at a server that is behind is judged by what is true', async () => {
     const behind = world.another();
     const two = new World({ two: [step('a', first('b')), step('b')] });

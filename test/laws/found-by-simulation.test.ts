@@ -125,7 +125,7 @@ describe('found by the simulator', () => {
       executionId,
       inbox: 'leave',
       apply: (actor) => {
-        const base = { status: 'completed', nodeName: 'a', nodeType: 'noop', ...of } as const;
+        const base = { status: 'completed', nodeName: 'a', nodeType: 'noop', parentEventId: 3, ...of } as const;
         actor.file({ ...base, type: 'call.done', result: { status: 'completed', context: { data: 1 } } });
         actor.file({ ...base, type: 'command.completed', closes: true });
       },

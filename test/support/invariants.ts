@@ -17,6 +17,7 @@ export function checkStore(store: MemoryStore): void {
     try {
       checkLog(log);
       checkProjection(row, log, commands);
+      checkNodes(log, commands);
     } catch (error) {
       const lines = log.map(
         (each) => `${each.eventId}<${each.causeId} ${each.type} ${each.nodeId} ${each.commandId ?? ''}`,
@@ -81,6 +82,28 @@ function checkCommands(log: readonly LogEvent[]): void {
     ]) {
       expect(own.filter((event) => event.type === type && !event.stale).length).toBeLessThanOrEqual(1);
     }
+  }
+}
+
+/** What is said of a command names its node, its attempt and the row that issued it (api 3.1, 3.3). */
+function checkNodes(log: readonly EventRow[], commands: readonly CommandRow[]): void {
+  const rows = new Map(commands.map((row) => [row.commandId, row]));
+  for (const { eventId, type, nodeId, nodeType, attempt, parentEventId, commandId } of log) {
+    const row = rows.get(commandId ?? 0);
+    if (row === undefined) continue;
+    const node = row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`;
+    const isOwn = type.startsWith('command.') || type.startsWith('call.');
+    const parent = type === 'command.issued' ? parentEventId : row.eventId;
+    expect({ eventId, type, nodeId, nodeType, attempt, parentEventId }).toEqual(
+      expect.objectContaining({
+        ...{
+          nodeId: node,
+          nodeType: isOwn ? row.toolKind : 'step',
+          attempt: expect.any(Number),
+          parentEventId: parent,
+        },
+      }),
+    );
   }
 }
 

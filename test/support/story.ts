@@ -331,6 +331,7 @@ export class Story {
         this.#nextId += 1;
         return this.#nextId;
       },
+      attemptOf: (commandId) => Number(this.issued.some((each) => each.commandId === commandId && each.isClaimed)),
       isPending: (commandId) => this.issued.some((each) => each.commandId === commandId && !each.isClaimed),
       copied: this.copied,
       payload: (ref) => {

@@ -36,6 +36,11 @@ function itemsOf(story: Story): readonly Json[] {
 }
 
 describe('a cursor loop', () => {
+  test('that is cancelled names the store it was claiming from', () => {
+    const story = drain().start().cancel();
+    expect(story.decided).toMatchObject([{ type: 'command.cancelled', nodeId: 'each', nodeType: 'postgres' }]);
+  });
+
   test('asks for frames until one is empty, and its value is counts', () => {
     const story = drain({ frame: { max_rows: 2 }, max_in_flight: 2 }).start();
     expect(itemsOf(story)).toEqual([{ kind: 'claim', frame: 0, max_rows: 2 }]);

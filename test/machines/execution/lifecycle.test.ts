@@ -13,8 +13,13 @@ const PARALLEL = () =>
 describe('cancelling', () => {
   test('closes open commands after the terminal row, and late outcomes change nothing', () => {
     const story = PARALLEL().ok('each#0').claim('each#1').cancel('enough');
-    expect(story.told).toEqual(['command.cancelled each', 'command.cancelled each']);
-    expect(story.decided[0]).toMatchObject({ status: 'cancelled', context: { reason: 'enough' } });
+    expect(story.told).toEqual(['command.cancelled each#1', 'command.cancelled each#2']);
+    expect(story.decided[0]).toMatchObject({
+      ...{ status: 'cancelled', nodeName: 'each', nodeType: 'noop', attempt: 1, context: { reason: 'enough' } },
+      parentEventId: story.issued[1]?.event.eventId,
+      meta: { attempt: 1, step: 'each', activation: 1, iteration_index: 1 },
+    });
+    expect(story.decided[1]).toMatchObject({ nodeType: 'noop', attempt: 0, meta: { iteration_index: 2 } });
     expect(story.value).toBe('cancelled');
     const before = JSON.stringify([story.state.snapshot.value, story.run]);
     const { commandId } = story.issued[1] ?? { commandId: 0 };

@@ -478,7 +478,7 @@ describe('a loop step', () => {
       .ok('a')
       .claim('each#0')
       .fail('bad');
-    expect(story.told).toEqual(['command.cancelled each', 'ctx.updated bad']);
+    expect(story.told).toEqual(['command.cancelled each#1', 'ctx.updated bad']);
     story.ok('each#0');
     expect(story.told).toEqual(['workflow.failed workflow', 'playbook.failed tests/told']);
     expect(story.issued.filter((each) => each.iterationIndex !== null)).toHaveLength(2);
