@@ -3,6 +3,7 @@
  * A tool that cannot run says so in its outcome; it never throws.
  */
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
+import { ApiError } from '../client/errors.ts';
 import type { Facts, Thresholds } from './facts.ts';
 import type { ServerProbe } from './server-probe.ts';
 
@@ -95,7 +96,7 @@ async function reachability({ facts, server, pingDatabase }: DoctorParts, thresh
   const [health, behind] = await Promise.all([server.health(), server.parts()]);
   const part = (name: string): boolean => isMap(behind.body) && behind.body[name] === 'ok';
   const isUp = pingDatabase === null ? part('database') : await answers(pingDatabase);
-  const workers = isUp ? await facts.workers().catch(() => []) : [];
+  const workers = isUp ? await facts.workers().catch(unlessRefused) : [];
   const isStale = (age: number): boolean => age > thresholds.staleSeconds;
   const ready = workers.filter((each) => each.status === 'ready' && !isStale(each.heartbeat_age_seconds)).length;
   const isServerUp = health.statusCode === 200;
@@ -129,6 +130,12 @@ async function triggerReaper({ server }: DoctorParts) {
   }
   const why: JsonMap = note === null ? { body } : { note };
   return { severity: 'error' as const, data: { status: 'error', status_code: statusCode, ...why } };
+}
+
+/** No workers where the server cannot tell of them. One that may not be asked tells nothing about them: then the tool cannot run. */
+function unlessRefused(error: unknown): readonly [] {
+  if (error instanceof ApiError && (error.status === 401 || error.status === 403)) throw error;
+  return [];
 }
 
 async function answers(ping: () => Promise<void>): Promise<boolean> {
