@@ -6,6 +6,7 @@
 import { instantOf } from '../machines/command/instant.ts';
 import { NO_CHILD, retryWaitOf } from '../machines/command/retry-wait.ts';
 import type { EventDraft, EventResult, LogEvent } from '../machines/events.ts';
+import type { StoredValue } from '../machines/execution/stage.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import { isMap } from '../machines/json.ts';
@@ -301,23 +302,27 @@ export function canonicalRows(
 
 function resultOf(actor: ExecutionActor, row: CommandRow, outcome: ReportedOutcome): EventResult {
   if (outcome.outcome === 'ok') {
-    if (outcome.reference !== undefined) {
-      return { status: 'completed', context: outcome.summary ?? {}, reference: outcome.reference };
-    }
-    const data = outcome.data ?? null;
-    const stored = actor.store(data, row.stepName, row.commandId, actor.engine.limits.inlineMaxBytes);
+    const stored = storedOf(actor, row, outcome);
     return stored === null
-      ? { status: 'completed', context: { data } }
+      ? { status: 'completed', context: { data: outcome.data ?? null } }
       : { status: 'completed', context: stored.summary, reference: stored.reference };
   }
   const error = errorOf(outcome);
   const failedTask: JsonMap = outcome.failedTask ? { failed_task: outcome.failedTask } : {};
-  const data = outcome.data;
-  if (data === undefined || data === null) return { status: 'failed', context: { error, ...failedTask } };
-  const stored = actor.store(data, row.stepName, row.commandId, actor.engine.limits.inlineMaxBytes);
-  return stored === null
-    ? { status: 'failed', context: { error, data, ...failedTask } }
-    : { status: 'failed', context: { ...stored.summary, error, ...failedTask }, reference: stored.reference };
+  const stored = storedOf(actor, row, outcome);
+  if (stored !== null) {
+    return { status: 'failed', context: { ...stored.summary, error, ...failedTask }, reference: stored.reference };
+  }
+  const { data } = outcome;
+  const told: JsonMap = data === undefined || data === null ? {} : { data };
+  return { status: 'failed', context: { error, ...told, ...failedTask } };
+}
+
+/** Where the data of an outcome is stored apart: by the worker, or here, where it is too large for the log. */
+function storedOf(actor: ExecutionActor, row: CommandRow, outcome: ReportedOutcome): StoredValue | null {
+  const { reference, summary, data } = outcome;
+  if (reference !== undefined) return { reference, summary: summary ?? {} };
+  return actor.store(data ?? null, row.stepName, row.commandId, actor.engine.limits.inlineMaxBytes);
 }
 
 function errorOf(outcome: ReportedOutcome): JsonMap {

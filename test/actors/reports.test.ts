@@ -85,6 +85,23 @@ describe('a report', () => {
     expect(world.command(id, 'a@1')).toMatchObject({ status: 'FAILED', error: 'no' });
   });
 
+  test('of a failure whose data the worker stored apart refers to them', async () => {
+    const guard = "{{ output.status == 'error' and output.data.total == 3 }}";
+    const own = new World({ own: [step('a', first(arc('b', guard))), step('b')] });
+    const run = (await own.start('own')).executionId;
+    const ref = `callboard://execution/${run}/result/a/99`;
+    const reference = { ref, store: 'db', bytes: 99_999, sha256: 'x' };
+    const error = { kind: 'server_error', code: 'HTTP_503', message: 'busy' };
+    const summary = { _ref: ref, total: 3 };
+    await own.report(await claimed(own, 'alice'), { outcome: 'error', error, reference, summary, failedTask: 't' });
+    expect(own.store.log(run).find(({ type }) => type === 'call.error')?.result).toEqual({
+      status: 'failed',
+      context: { ...summary, error, failed_task: 't' },
+      reference,
+    });
+    expect(own.types(run)).toContain('step.enter b');
+  });
+
   test('without a reason still has one', async () => {
     await world.report(command, { outcome: 'error' });
     expect(world.row(id).error).toContain('the command failed without a reason');
