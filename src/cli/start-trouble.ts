@@ -19,11 +19,15 @@ class HostUnfit extends Unavailable {
   override readonly exitCode = EXIT.config;
 }
 
+const ENDS_AT_ONCE =
+  'the database of SVC_DATABASE_URL ends connections at once; is it a PostgreSQL, and does it want TLS?';
+const SILENT = 'the database of SVC_DATABASE_URL does not answer; check its address and what lies between';
+
 /** By SQLSTATE, or the code of a system call; said after what the database said itself. */
 const DATABASE_REMEDIES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the database of SVC_DATABASE_URL refuses connections; is it running?',
-  ECONNRESET: 'the database of SVC_DATABASE_URL ends connections at once; is it a PostgreSQL, and does it want TLS?',
-  ETIMEDOUT: 'the database of SVC_DATABASE_URL does not answer; check its address and what lies between',
+  ECONNRESET: ENDS_AT_ONCE,
+  ETIMEDOUT: SILENT,
   EHOSTUNREACH: 'the database of SVC_DATABASE_URL cannot be reached; check its address and what lies between',
   ENOTFOUND: 'the host name in SVC_DATABASE_URL is not known',
   EAI_AGAIN: 'the host name in SVC_DATABASE_URL cannot be looked up now',
@@ -33,6 +37,15 @@ const DATABASE_REMEDIES: Readonly<Record<string, string>> = {
   '42501': 'the user of SVC_DATABASE_URL must be able to make schemas there: make it the owner of the database',
   '53300': 'all connections of the database are taken; raise its max_connections',
   '57P03': 'the database is starting or stopping; try again',
+};
+
+/** What the driver says without a code. */
+const DRIVER_REMEDIES: Readonly<Record<string, string>> = {
+  'Connection terminated unexpectedly': ENDS_AT_ONCE,
+  'timeout expired': SILENT,
+  'There was an error establishing an SSL connection': ENDS_AT_ONCE,
+  'The server does not support SSL connections':
+    'the database of SVC_DATABASE_URL does not speak TLS; leave sslmode out',
 };
 
 /** `error`, or an Unavailable in its place whose message holds the remedy. */
@@ -56,8 +69,11 @@ export function remedied(error: unknown, config: Pick<Config, 'port' | 'host' | 
     const sentence = `this machine has no address ${config.host} to listen on; set SVC_HOST to one of its own`;
     return new HostUnfit(sentence, { cause: error });
   }
-  const remedy = Object.hasOwn(DATABASE_REMEDIES, code) ? DATABASE_REMEDIES[code] : undefined;
-  if (config.databaseUrl === null || remedy === undefined) return error;
+  if (config.databaseUrl === null) return error;
+  const word = entryOf(DRIVER_REMEDIES, trouble.message);
+  if (word !== undefined) return new Unavailable(word, { cause: error });
+  const remedy = entryOf(DATABASE_REMEDIES, code);
+  if (remedy === undefined) return error;
   return new Unavailable(code.startsWith('E') ? remedy : `${trouble.message}; ${remedy}`, { cause: error });
 }
 
@@ -65,6 +81,10 @@ export function remedied(error: unknown, config: Pick<Config, 'port' | 'host' | 
 function isOfListening(trouble: Error, code: string, host: string): boolean {
   if (code === 'EADDRNOTAVAIL') return 'syscall' in trouble && trouble.syscall === 'listen';
   return (code === 'ENOTFOUND' || code === 'EAI_AGAIN') && 'hostname' in trouble && trouble.hostname === host;
+}
+
+function entryOf(table: Readonly<Record<string, string>>, key: string): string | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined;
 }
 
 /** The innermost error: a failed migration and a host with several addresses wrap what happened. */

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -35,6 +36,7 @@ export interface MigrateOptions {
 
 const DIRECTORY = fileURLToPath(new URL('../../migrations/', import.meta.url));
 const OLDEST_SERVER = 140_000;
+const CONNECT_WITHIN_MS = 10_000;
 const LOCK_WITHIN_MS = 900;
 const ASIDE_MS = 500;
 /** Minutes; a transaction that holds a table for longer has to be ended by a person. */
@@ -51,9 +53,17 @@ export async function migrate(
 ): Promise<{ readonly version: number; readonly applied: readonly string[] }> {
   const { signal, before } = options;
   signal?.throwIfAborted();
-  const client = new pg.Client({ connectionString: url, application_name: 'callboard:migrate', keepAlive: true });
+  const socket = new Socket();
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'callboard:migrate',
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    stream: () => socket,
+  });
   client.on('error', () => {});
-  const cutOff = (): void => void client.end().catch(() => {});
+  // An orderly end would wait for what the other side says, which may be nothing.
+  const cutOff = (): void => void socket.destroy();
   signal?.addEventListener('abort', cutOff, { once: true });
   try {
     await client.connect();

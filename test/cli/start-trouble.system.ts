@@ -1,4 +1,6 @@
 /** A server on somebody else's PostgreSQL that is not as it must be: the sentence, the exit code, and no trace. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { queryRows, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { Stage } from '../support/processes.ts';
@@ -33,6 +35,21 @@ describe('a server that cannot use its database', () => {
     return { code, said: server.output() };
   }
 
+  /** Something at the address of a database. */
+  async function listener(meet: (socket: Socket) => void) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      stage.onEnd(async () => void socket.destroy());
+      meet(socket);
+    });
+    const connected = once(server, 'connection');
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    stage.onEnd(async () => void server.close());
+    // Listening on an address of the network.
+    return { port: (server.address() as AddressInfo).port, connected };
+  }
+
   /** The address of the test's database with something else in it; it may lead to a socket, without a host. */
   function other(change: (url: URL) => void): string {
     const url = new URL(postgres.url.replace('@/', '@socket/'));
@@ -65,6 +82,34 @@ describe('a server that cannot use its database', () => {
       expect(code).toBe(78);
     },
   );
+
+  test('what listens there is no PostgreSQL: a sentence, exit code 4', async () => {
+    const other = await listener((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    const { code, said } = await refusal(`postgres://someone@127.0.0.1:${other.port}/x`);
+    expect(said).toContain('is it a PostgreSQL');
+    expect(code).toBe(4);
+  });
+
+  test('what listens there is silent: a sentence, exit code 4', { timeout: 30_000 }, async () => {
+    const other = await listener(() => {});
+    const { code, said } = await refusal(`postgres://someone@127.0.0.1:${other.port}/x`);
+    expect(said).toContain('does not answer');
+    expect(code).toBe(4);
+  });
+
+  test('a signal ends the wait for a silent database', async () => {
+    const other = await listener((socket) => void socket.write('SSH-2.0-x\r\n'));
+    const server = stage.start(['server'], {
+      SVC_PORT: '0',
+      SVC_DATA_DIR: folder,
+      SVC_DATABASE_URL: `postgres://someone@127.0.0.1:${other.port}/x`,
+    });
+    await other.connected;
+    server.signal('SIGTERM');
+    const before = performance.now();
+    expect(await server.ended).toMatchObject({ code: 0 });
+    expect(performance.now() - before).toBeLessThan(5_000);
+  });
 
   test('a login that may not make schemas: a sentence with the remedy, exit code 4', async () => {
     await queryRows(postgres.url, `create role callboard_poor login password 'poor-word'`);
