@@ -66,6 +66,7 @@ export function eventRoutes({ services }: ApiContext): Route[] {
       params: v.object({ execution_id: id }),
       query: logQuery,
       answer: log,
+      texts: ['application/x-ndjson'],
       codes: ['not_found'],
       handle: async ({ params, query, reply }) => {
         const row = await reads.execution(params.execution_id);

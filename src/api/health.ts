@@ -28,6 +28,7 @@ export function healthRoutes({ services, settings, lifecycle, metrics }: ApiCont
       summary: 'What this is; browsers are sent to the GUI',
       answer: v.object({ name: v.string(), version: v.string(), docs: v.string(), ui: v.string() }),
       example: { answer: { name: 'callboard', version: '1.0.0', docs: '/docs', ui: '/ui/' } },
+      others: { 302: null },
       handle: ({ request, reply }) => {
         if ((request.headers.accept ?? '').includes('text/html')) return reply.redirect('/ui/', 302);
         return { name: 'callboard', version: settings.version, docs: '/docs', ui: '/ui/' };

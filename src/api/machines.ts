@@ -65,6 +65,7 @@ export function machineRoutes({ services }: ApiContext): Route[] {
         format: v.optional(v.picklist(['json', 'mermaid', 'scxml'], 'must be json, mermaid or scxml')),
       }),
       answer: machineDocument,
+      texts: ['text/plain', 'application/scxml+xml'],
       codes: ['not_found'],
       handle: async ({ params, query, reply }) => {
         const chart = chartOf(params.name);

@@ -36,6 +36,8 @@ export interface Route {
   /** What the good answer carries; absent where `mediaType` is not JSON. */
   readonly answer?: GenericSchema;
   readonly mediaType?: string;
+  /** Media types the good answer may have instead, when it is asked for as text. */
+  readonly texts?: readonly string[];
   /** Answers beside the good one and the refusals, by status: what they carry, or null for nothing. */
   readonly others?: Readonly<Record<number, GenericSchema | null>>;
   /** Codes beyond the general ones. */

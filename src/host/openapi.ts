@@ -10,8 +10,10 @@ import { errorBody } from '../wire/error.ts';
 import { jsonSchemaOf } from '../wire/json-schema.ts';
 import { sampleOf } from './samples.ts';
 
-/** Codes that any operation can give. */
+/** Codes that any operation can give; an address, too, may be too long or come too slowly. */
 const GENERAL: readonly ErrorCode[] = [
+  'request_timeout',
+  'payload_too_large',
   'misdirected_host',
   'rate_limited',
   'internal_error',
@@ -21,12 +23,10 @@ const GENERAL: readonly ErrorCode[] = [
 ];
 const WITH_ROLE: readonly ErrorCode[] = ['unauthenticated', 'forbidden'];
 const WITH_INPUT: readonly ErrorCode[] = ['validation_error', 'invalid_id'];
-const WITH_BODY: readonly ErrorCode[] = [
-  'invalid_json',
-  'unsupported_media_type',
-  'payload_too_large',
-  'request_timeout',
-];
+/** Some segments name nothing at all (api 1.1). */
+const WITH_PATH: readonly ErrorCode[] = ['not_found'];
+/** Also where no body is expected: one that comes has to be JSON. */
+const WITH_BODY: readonly ErrorCode[] = ['invalid_json', 'unsupported_media_type'];
 
 const REQUEST_ID = 'r-01JD3M0ZK7';
 
@@ -116,7 +116,11 @@ function answerOf(row: Route): JsonMap {
   }
   const schema = jsonSchemaOf(row.answer, 'output');
   const example = row.example?.answer ?? sampleOf(schema, row.tag, 'answer');
-  return { description: 'Answer', content: { 'application/json': plain({ schema, example }) } };
+  const texts = (row.texts ?? []).map((type) => [type, { schema: { type: 'string' } }]);
+  return {
+    description: 'Answer',
+    content: { 'application/json': plain({ schema, example }), ...Object.fromEntries(texts) },
+  };
 }
 
 /** One response a status; its description and `x-codes` name the codes. */
@@ -127,7 +131,8 @@ function refusalsOf(row: Route): JsonMap {
     ...GENERAL,
     ...(row.role.includes('P') ? [] : WITH_ROLE),
     ...(hasInput ? WITH_INPUT : []),
-    ...(row.body === undefined ? [] : WITH_BODY),
+    ...(row.params === undefined ? [] : WITH_PATH),
+    ...(row.method === 'GET' ? [] : WITH_BODY),
   ];
   const byStatus = Map.groupBy([...new Set(codes)], (code) => String(ERRORS[code].status));
   const entries = [...byStatus]

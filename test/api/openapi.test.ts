@@ -79,6 +79,25 @@ test.each(withSchemas)('HT-12 %s has examples that fit its schemas', (_name, row
   }
 });
 
+test.each(operations)('%s tells what any request may be answered with', (name, operation) => {
+  const told = (status: string) => operation.responses[status]?.['x-codes'] ?? [];
+  expect([told('408'), told('413')]).toEqual([['request_timeout'], ['payload_too_large']]);
+  if (name.includes('{')) expect(told('404')).toContain('not_found');
+  expect(told('415')).toEqual(name.startsWith('GET ') ? [] : ['unsupported_media_type']);
+});
+
+test.each([
+  ['/api/events/{execution_id}', ['application/json', 'application/x-ndjson']],
+  ['/api/executions/{execution_id}/events', ['application/json', 'application/x-ndjson']],
+  ['/api/machines/{name}', ['application/json', 'text/plain', 'application/scxml+xml']],
+])('%s tells all its media types', (path, types) => {
+  expect(Object.keys(document.paths[path].get.responses['200'].content)).toEqual(types);
+});
+
+test('browsers are told to be sent on', () => {
+  expect(document.paths['/'].get.responses).toHaveProperty('302');
+});
+
 test('every operation has an id of its own', () => {
   const ids = operations.map(([, operation]) => Reflect.get(operation, 'operationId'));
   expect(new Set(ids).size).toBe(ids.length);
