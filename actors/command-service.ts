@@ -6,6 +6,7 @@
  */
 import { type ClaimPolicy, heldAsOf, heldSince } from '../machines/command/claim.ts';
 import { isoOf } from '../machines/command/instant.ts';
+import type { JsonMap } from '../machines/json.ts';
 import type { Claimant, CommandBoard } from './board.ts';
 import { DomainError } from './errors.ts';
 import type { ExecutionActor, Writing } from './execution-actor.ts';
@@ -27,6 +28,7 @@ import {
 import type {
   ClaimRequest,
   CommandService,
+  EventInput,
   ExchangeReceipt,
   ExchangeRequest,
   ExecutionService,
@@ -141,14 +143,7 @@ export class Commands implements CommandService {
             ? `Worker ${workerId} is ${worker?.status}`
             : `Command ${commandId} is claimed by ${known.workerId ?? 'nobody'}`;
         throw new DomainError(refusal.code, message, {
-          ...refusalData(known, 'refuse', refusal.reason),
-          claim_policy: {
-            decision: 'refuse',
-            reason: refusal.reason,
-            lease_age_seconds: refusal.leaseAgeSeconds,
-            heartbeat_age_seconds: refusal.heartbeatAgeSeconds,
-            attempt: known.attempt,
-          },
+          ...refusalData(known, 'refuse', refusal.reason, refusal),
         });
       }
       throw new DomainError(
@@ -577,7 +572,7 @@ export class Commands implements CommandService {
 
   async #reportEvents(worker: WorkerRow, report: Report, executionId: number): Promise<ReportReceipt> {
     // Nothing of a malformed report is stored, so this is looked at before the first of them is.
-    for (const { type } of report.events ?? []) refuseReserved(type);
+    for (const event of report.events ?? []) refuseMisfit(event, report.commandId);
     const eventIds: number[] = [];
     let commandsGenerated = 0;
     let result: ReportReceipt['result'] = 'duplicate';
@@ -610,15 +605,34 @@ export class Commands implements CommandService {
   }
 }
 
+function refuseMisfit({ type, commandId }: Pick<EventInput, 'type' | 'commandId'>, own: number): void {
+  refuseReserved(type);
+  if (commandId !== null && commandId !== own) {
+    const sentence = `body.events.command_id: ${commandId} is not the command of the report`;
+    throw new DomainError('validation_error', sentence, { errors: [sentence] });
+  }
+}
+
 /** Whoever never registered may claim by id; a status of a worker's own words means that it takes nothing (api 4.6). */
 function takesCommands(worker: WorkerRow | null): boolean {
   return worker === null || worker.status === 'ready' || worker.status === 'offline';
 }
 
+/** The ages are null where they decided nothing. */
 function refusalData(
   row: CommandRow,
-  decision: string,
+  decision: 'refuse' | 'exhausted',
   reason: string,
-): { worker_id: string | null; claim_policy: { decision: string; reason: string; attempt: number } } {
-  return { worker_id: row.workerId, claim_policy: { decision, reason, attempt: row.attempt } };
+  ages: { readonly leaseAgeSeconds: number | null; readonly heartbeatAgeSeconds: number | null } | null = null,
+): { readonly worker_id: string | null; readonly claim_policy: JsonMap } {
+  return {
+    worker_id: row.workerId,
+    claim_policy: {
+      decision,
+      reason,
+      lease_age_seconds: ages?.leaseAgeSeconds ?? null,
+      heartbeat_age_seconds: ages?.heartbeatAgeSeconds ?? null,
+      attempt: row.attempt,
+    },
+  };
 }

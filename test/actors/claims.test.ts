@@ -86,7 +86,11 @@ describe('a claim by id', () => {
 
   test('of a command that has ended, or that nobody knows, says so', async () => {
     await world.report(await claim('alice'));
-    await expect(claim('bob')).rejects.toMatchObject({ code: 'already_terminal' });
+    const policy = { decision: 'refuse', reason: 'terminal', attempt: 1 };
+    await expect(claim('bob')).rejects.toMatchObject({
+      code: 'already_terminal',
+      data: { claim_policy: { ...policy, lease_age_seconds: null, heartbeat_age_seconds: null } },
+    });
     await expect(world.server.commands.claim(5, 'bob', null)).rejects.toMatchObject({ code: 'not_found' });
     await expect(world.server.commands.get(5)).rejects.toMatchObject({ code: 'not_found' });
     expect((await world.server.commands.get(commandId)).row.status).toBe('COMPLETED');

@@ -229,11 +229,12 @@ describe('a report', () => {
   });
 
   test.each([
-    ['of another worker', 'bob', {}, 'call.done', 'unknown'],
-    ['of an attempt that was never granted', 'alice', { attempt: 2 }, 'call.done', 'unknown'],
-    ['with an event that only the server writes', 'alice', {}, 'workflow.completed', 'invalid'],
-  ])('that is a list of events %s leaves nothing behind', async (_name, worker, change, type, result) => {
-    const events = [world.eventOf(id, 'note.taken'), world.eventOf(id, type)];
+    ['of another worker', 'bob', {}, { type: 'call.done' }, 'unknown'],
+    ['of an attempt that was never granted', 'alice', { attempt: 2 }, { type: 'call.done' }, 'unknown'],
+    ['with an event that only the server writes', 'alice', {}, { type: 'workflow.completed' }, 'invalid'],
+    ['with an event of another command', 'alice', {}, { type: 'call.done', commandId: 4_242 }, 'invalid'],
+  ])('that is a list of events %s leaves nothing behind', async (_name, worker, change, event, result) => {
+    const events = [world.eventOf(id, 'note.taken'), world.eventOf(id, 'note.taken', event)];
     const before = world.types(id);
     const {
       reports: [receipt],
