@@ -103,12 +103,7 @@ export class Executions implements ExecutionService {
     const { catalog, store, supervisor, ids, flusher, engine } = this.#parts;
     const { entry } = await catalog.executable(request);
     const key = request.idempotencyKey ?? null;
-    const hash =
-      key === null
-        ? null
-        : engine.sha256(
-            canonicalJson({ workload: request.workload, resource_kind: request.resourceKind ?? 'playbook' }),
-          );
+    const hash = key === null ? null : engine.sha256(canonicalJson(saidIn(request, entry.kind)));
     if (key !== null) {
       const known = await store.byIdempotencyKey(entry.path, key);
       if (known !== null) return this.#repeated(known, hash, request);
@@ -583,6 +578,20 @@ export class Executions implements ExecutionService {
 
 function isEnded(actor: ExecutionActor): boolean {
   return (endsNow(actor) ?? actor.row.status) !== 'running';
+}
+
+/** What a repeat has to say again (api 1.14). What is said by default counts as not said, and a wait changes no run. */
+function saidIn(request: StartRequest, kind: string): JsonMap {
+  const { workload, catalogId, version, executionPool, priority, labels } = request;
+  return {
+    workload,
+    resource_kind: kind,
+    ...(catalogId === undefined ? {} : { catalog_id: catalogId }),
+    ...(version === undefined || version === 'latest' ? {} : { version }),
+    ...(executionPool == null ? {} : { execution_pool: executionPool }),
+    ...(priority === undefined || priority === 0 ? {} : { priority }),
+    ...(labels === undefined || Object.keys(labels).length === 0 ? {} : { labels }),
+  };
 }
 
 function notFound(executionId: number): DomainError {

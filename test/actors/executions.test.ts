@@ -67,6 +67,21 @@ describe('a start', () => {
     });
   });
 
+  test.each([{ version: 1 }, { executionPool: 'gpu' }, { priority: 5 }, { labels: { team: 'ops' } }])(
+    'with a used key and %j beside the same inputs is refused',
+    async (said) => {
+      const world = new World(ONE);
+      const first = await world.start('one', { idempotencyKey: 'k' });
+      await expect(world.start('one', { idempotencyKey: 'k', ...said })).rejects.toMatchObject({
+        code: 'idempotency_conflict',
+      });
+      const plain = { version: 'latest', priority: 0, labels: {}, executionPool: null, waitMs: 1 } as const;
+      expect(await world.start('one', { idempotencyKey: 'k', ...plain })).toMatchObject({
+        ...{ duplicate: true, executionId: first.executionId },
+      });
+    },
+  );
+
   test('whose answer was lost finds itself again by its key', async () => {
     const world = new World(ONE);
     world.store.hooks.afterCommit = () => {
