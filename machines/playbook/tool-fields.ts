@@ -239,3 +239,8 @@ export function isTextField(kind: string, path: readonly string[]): boolean {
   if (spec === null || name === undefined || !Object.hasOwn(spec.fields, name)) return false;
   return spec.fields[name]?.text === true;
 }
+
+/** True for a field that holds a map, whatever of it is text: written as one template it is the map of that template. */
+export function isMapField(kind: string, name: string): boolean {
+  return toolSpecOf(kind)?.fields[name]?.type === 'map';
+}

@@ -6,7 +6,7 @@
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Task } from '../../machines/playbook/document.ts';
 import { keychainOf } from '../../machines/playbook/references.ts';
-import { isTextField } from '../../machines/playbook/tool-fields.ts';
+import { isMapField, isTextField } from '../../machines/playbook/tool-fields.ts';
 import type { ResolvedAuth, Tool, ToolCall, ToolOutcome, ToolTrace } from '../tools/tool.ts';
 import type { WorkerCommand } from './command.ts';
 import { type CredentialReader, resolveAuth } from './credentials.ts';
@@ -101,9 +101,10 @@ export async function renderTask(task: Task, deps: TryDeps): Promise<RenderedTas
   }
 }
 
-/** A header that is null is not sent; every other text field has a text. */
+/** A header that is null is not sent; every other text field has a text. Of a map, text is what it holds. */
 function renderField(rendering: Rendering, kind: string, name: string, source: Json): Promise<Json> {
-  if (!isTextField(kind, [name])) return rendering.value(source);
+  const isWholeMap = typeof source === 'string' && isMapField(kind, name);
+  if (isWholeMap || !isTextField(kind, [name])) return rendering.value(source);
   return name === 'headers' ? rendering.optionalText(source) : rendering.text(source);
 }
 

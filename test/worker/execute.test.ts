@@ -125,6 +125,13 @@ describe('fields', () => {
     expect(calls[0]?.fields['headers']).toEqual({ a: null, b: null, c: 'x', d: 'True', e: null, f: true });
   });
 
+  it('that are headers or an environment written as one template are the map of that template', async () => {
+    const { tool, calls } = scripted('http', [ok(null)]);
+    const context = { workload: { headers: { accept: 'text/csv', n: 1 } } };
+    await run({ tool: { kind: 'http', url: 'http://x/', headers: '{{ workload.headers }}' }, context }, [tool]);
+    expect(calls[0]?.fields['headers']).toEqual({ accept: 'text/csv', n: 1 });
+  });
+
   it('that the step gives as inputs are rendered once for all tries of its tasks', async () => {
     const { tool, calls } = scripted('python', [bad('timeout', true), ok(1)]);
     const again = policy(

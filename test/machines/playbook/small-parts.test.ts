@@ -7,7 +7,7 @@ import { memberPath, shown } from '../../../machines/playbook/names.ts';
 import { parsePlaybook } from '../../../machines/playbook/parse.ts';
 import { mergeOutput } from '../../../machines/playbook/read-output.ts';
 import { fieldWords } from '../../../machines/playbook/schema-words.ts';
-import { isTextField, judgeKind, KNOWN_KINDS, toolSpecOf } from '../../../machines/playbook/tool-fields.ts';
+import { isMapField, isTextField, judgeKind, KNOWN_KINDS, toolSpecOf } from '../../../machines/playbook/tool-fields.ts';
 import { mergeInputs } from '../../../machines/playbook/workload.ts';
 import { documentOf } from '../../support/playbooks.ts';
 
@@ -100,6 +100,17 @@ describe('fields of kinds', () => {
       expect([kind, field, isTextField(kind, [field])]).toEqual([kind, field, false]);
     }
     expect(isTextField('http', [])).toBe(false);
+  });
+
+  it('say which are maps', () => {
+    const fields = [
+      ['http', 'headers'],
+      ['shell', 'env'],
+      ['http', 'url'],
+      ['http', 'nothing'],
+      ['nothing', 'headers'],
+    ] as const;
+    expect(fields.map(([kind, name]) => isMapField(kind, name))).toEqual([true, true, false, false, false]);
   });
 
   it('have a row for every kind a document may use', () => {
