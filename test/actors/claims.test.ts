@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Claimant, CommandBoard } from '../../actors/board.ts';
 import { type Bus, type CommandHint, type Store, UnavailableError } from '../../actors/ports.ts';
@@ -169,21 +168,26 @@ describe('claiming many', () => {
     const world = new World({ ten: loop(10) });
     await world.start('ten');
     let commits = 0;
+    let write = () => {};
+    const written = new Promise<void>((resolve) => {
+      write = resolve;
+    });
     const slow: Store = {
       ...world.store,
       commit: async (flush, onPhase) => {
         commits += 1;
-        await pause(30);
+        await written;
         return world.store.commit(flush, onPhase);
       },
     };
     const server = world.another(slow);
-    const claimed = [];
-    for (const worker of ['alice', 'bob', 'alice', 'bob']) {
+    const claimed = [world.claim('alice', { max: 2 }, server)];
+    await vi.waitUntil(() => commits === 1);
+    for (const worker of ['bob', 'alice', 'bob']) {
       claimed.push(world.claim(worker, { max: 2 }, server));
-      // Each comes while the one before is being written.
-      await pause(8);
+      await settled();
     }
+    write();
     expect((await Promise.all(claimed)).map((commands) => commands.length)).toEqual([2, 2, 2, 2]);
     // Whoever was passed over shares the next transaction.
     expect(commits).toBe(2);
