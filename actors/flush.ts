@@ -34,6 +34,7 @@ import {
 } from './ports.ts';
 import { flushOf, projectHead } from './project.ts';
 import type { Supervisor } from './supervisor.ts';
+import { commandTrace } from './traces.ts';
 
 export interface FlusherParts {
   readonly store: Store;
@@ -317,14 +318,15 @@ export class Flusher {
 
   /** After the commit: memory is what the log says again. */
   #announce(actors: ReadonlyMap<number, ExecutionActor>, grants: readonly Grant[]): void {
-    const { board, onCommitted, onPending, supervisor } = this.#parts;
+    const { board, onCommitted, onPending, supervisor, tracer } = this.#parts;
     for (const { claimant, command } of grants) claimant.granted.push(command);
     const pending: CommandHint[] = [];
     for (const actor of actors.values()) {
       const { writing } = actor;
       if (writing === null) continue;
       for (const issued of writing.issued.values()) {
-        if (actor.commands.get(issued.commandId)?.status === 'PENDING') pending.push(hintOf(issued));
+        if (actor.commands.get(issued.commandId)?.status !== 'PENDING') continue;
+        pending.push({ ...hintOf(issued), trace: commandTrace(tracer, actor.row, issued.commandId).trace });
       }
       const wrote = isWritten(writing);
       if (wrote && actor.turnsSinceSnapshot >= 64 && actor.inbox.length === 0) {

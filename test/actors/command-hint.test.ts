@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { hintIn, hintOf, messageOf } from '../../actors/command-hint.ts';
 import { command } from '../conformance/rows.ts';
+import { step } from '../support/playbooks.ts';
+import { World } from '../support/world.ts';
 
 const row = {
   ...command(41007, 1, 41012, { pool: 'shared' }),
@@ -9,12 +11,14 @@ const row = {
   priority: 3,
   attempt: 1,
   republishCount: 2,
-  meta: { trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
 };
+const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 describe('the announcement of a command', () => {
   test('names it, its step, its pool and its claim handle, and nothing of its inputs', () => {
-    expect(messageOf(hintOf({ ...row, context: { render_context: { password: 'p4ss' } } }))).toEqual({
+    expect(
+      messageOf({ ...hintOf({ ...row, context: { render_context: { password: 'p4ss' } } }), trace: TRACE }),
+    ).toEqual({
       execution_id: 41007,
       command_id: 41012,
       event_id: 41012,
@@ -24,12 +28,12 @@ describe('the announcement of a command', () => {
       republish_count: 2,
       priority: 3,
       tool_kind: 'http',
-      trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      trace: TRACE,
     });
   });
 
   test('comes back as it was', () => {
-    for (const hint of [hintOf(row), { ...hintOf(row), trace: null, retry: true }]) {
+    for (const hint of [hintOf(row), { ...hintOf(row), trace: TRACE, retry: true }]) {
       expect(hintIn('shared', messageOf(hint))).toEqual({ retry: false, ...hint });
     }
   });
@@ -54,5 +58,17 @@ describe('the announcement of a command', () => {
       const message = { execution_id: 1, command_id: 2, tool_kind: 'http', priority };
       expect(hintIn('shared', message)).toMatchObject({ priority: 0 });
     }
+  });
+
+  test('names the trace its execution was started with', async () => {
+    const world = new World({ one: [step('a')] });
+    const said: unknown[] = [];
+    world.exchange.connect().subscribe((topic, hints) => {
+      if (topic === 'commands.shared') said.push(...hints.map((hint) => hint['trace']));
+    });
+    await world.start('one', { trace: `${TRACE} vendor=1` });
+    await world.start('one');
+    await vi.waitFor(() => expect(said).toHaveLength(2));
+    expect(said).toEqual([TRACE, null]);
   });
 });
