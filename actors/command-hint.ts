@@ -5,10 +5,10 @@
 import { isMap, type JsonMap } from '../machines/json.ts';
 import type { CommandHint, CommandRow } from './ports.ts';
 
-/** Of the row alone, which does not say what trace its execution is in. */
 export function hintOf(row: CommandRow): CommandHint {
-  const { executionId, commandId, pool, priority, toolKind, stepName, attempt, republishCount } = row;
-  return { executionId, commandId, pool, priority, toolKind, stepName, attempt, republishCount, trace: null };
+  const { executionId, commandId, pool, priority, toolKind, stepName, attempt, republishCount, meta } = row;
+  const trace = typeof meta['trace'] === 'string' ? meta['trace'] : null;
+  return { executionId, commandId, pool, priority, toolKind, stepName, attempt, republishCount, trace };
 }
 
 /** `event_id` is the claim handle that older workers put into the claim path. No inputs, no secrets. */
