@@ -30,6 +30,7 @@ const START_CODES = [
   'kind_not_executable',
   'resource_kind_required',
   'playbook_invalid',
+  'nesting_too_deep',
   'idempotency_conflict',
 ] as const;
 const executionId = v.object({ execution_id: id });

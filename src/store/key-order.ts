@@ -33,7 +33,7 @@ export function withKeyOrders(flush: Flush): Flush {
 
 function withEventOrder(event: EventRow): EventRow {
   // Most events show templates nothing.
-  const order = PLACES[event.type] === undefined ? null : orderOf(visibleParts(event));
+  const order = PLACES.has(event.type) ? orderOf(visibleParts(event)) : null;
   if (order === null && event.meta[KEY] === undefined) return event;
   const { [KEY]: _foreign, ...meta } = event.meta;
   return { ...event, meta: order === null ? meta : { ...meta, [KEY]: order } };
@@ -124,24 +124,28 @@ function withPart(map: JsonMap, [first = '', ...rest]: readonly string[], part: 
 type Place = readonly ['context' | 'meta', string] | readonly ['result'];
 
 const OUTCOME: readonly Place[] = [['result'], ['meta', 'ctx'], ['meta', 'tasks']];
-const PLACES: Readonly<Record<string, readonly Place[] | undefined>> = {
-  'execution.started': [
-    ['context', 'workload'],
-    ['context', 'args'],
+/** A map, because a client may name a type as objects name what they inherit. */
+const PLACES: ReadonlyMap<string, readonly Place[]> = new Map<string, readonly Place[]>([
+  [
+    'execution.started',
+    [
+      ['context', 'workload'],
+      ['context', 'args'],
+    ],
   ],
-  'step.enter': [['context', 'collection']],
-  'ctx.updated': [['context', 'values']],
-  'call.done': OUTCOME,
-  'call.error': OUTCOME,
-  'loop.done': [['result']],
-  'step.exit': [['result']],
-  'command.heartbeat': [['context', 'resume']],
+  ['step.enter', [['context', 'collection']]],
+  ['ctx.updated', [['context', 'values']]],
+  ['call.done', OUTCOME],
+  ['call.error', OUTCOME],
+  ['loop.done', [['result']]],
+  ['step.exit', [['result']]],
+  ['command.heartbeat', [['context', 'resume']]],
   // What a parent is given of its child.
-  'playbook.completed': [['context', 'result']],
-};
+  ['playbook.completed', [['context', 'result']]],
+]);
 
 function visibleParts({ type, context, result, meta }: Pick<LogEvent, 'type' | 'context' | 'result' | 'meta'>): Json[] {
-  return (PLACES[type] ?? []).map(([column, key]) => {
+  return (PLACES.get(type) ?? []).map(([column, key]) => {
     if (column === 'result') return result?.context ?? null;
     return (column === 'context' ? context : meta)[key ?? ''] ?? null;
   });
@@ -152,7 +156,7 @@ function withParts<Row extends Pick<LogEvent, 'type' | 'context' | 'result' | 'm
   parts: readonly Json[],
 ): Row {
   let { context, result, meta } = event;
-  for (const [index, [column, key]] of (PLACES[event.type] ?? []).entries()) {
+  for (const [index, [column, key]] of (PLACES.get(event.type) ?? []).entries()) {
     const part = parts[index] ?? null;
     if (part === null) continue;
     if (column === 'result') result = result === null || !isMap(part) ? result : { ...result, context: part };

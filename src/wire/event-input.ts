@@ -40,6 +40,9 @@ const status = described(
   { type: 'string', enum: [...STATUSES.keys()] },
 );
 
+/** The column is an `int`; no command is granted as often. */
+const ATTEMPT_MAX = 2_147_483_647;
+
 /** Anything may stand in it, but what is read as an id has to be one (api 1.3). */
 const payload = v.pipe(
   map,
@@ -65,7 +68,7 @@ const fields = {
   report_id: maybe(text(64, 1)),
   event_id: maybe(v.union([text(128, 1), v.number()], 'must be text or a number')),
   command_id: maybe(id),
-  attempt: maybe(integer(0, Number.MAX_SAFE_INTEGER)),
+  attempt: maybe(integer(0, ATTEMPT_MAX)),
   actionable: maybe(flag),
   informative: maybe(flag),
   created_at: maybe(instant),
@@ -145,5 +148,5 @@ function metaOf(item: v.InferOutput<typeof eventItem>): JsonMap {
 }
 
 function attemptOf(value: Json | undefined): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? Math.min(value, ATTEMPT_MAX) : null;
 }

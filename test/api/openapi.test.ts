@@ -94,6 +94,10 @@ test.each([
   expect(Object.keys(document.paths[path].get.responses['200'].content)).toEqual(types);
 });
 
+test.each(['/api/execute', '/api/run/playbook'])('%s tells that playbooks may be nested too deep', (path) => {
+  expect(document.paths[path].post.responses['422']['x-codes']).toContain('nesting_too_deep');
+});
+
 test('browsers are told to be sent on', () => {
   expect(document.paths['/'].get.responses).toHaveProperty('302');
 });

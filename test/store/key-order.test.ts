@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Json, JsonMap } from '../../machines/json.ts';
-import { orderOf, restored } from '../../src/store/key-order.ts';
+import { orderOf, restored, withKeyOrders } from '../../src/store/key-order.ts';
+import { event, flush } from '../conformance/rows.ts';
 
 /** What jsonb makes of a value: keys by length in bytes, then by bytes. */
 function stored(value: Json): Json {
@@ -27,6 +28,11 @@ describe('the order of keys', () => {
     for (const value of [{ a: 1, b: { c: 1 }, aa: 2 }, [1, 'x', null], 'text', { only: { only: 1 } }, {}]) {
       expect(orderOf([value])).toBeNull();
     }
+  });
+
+  test('is looked for in no event whose type only objects know', () => {
+    const events = ['constructor', 'valueof', '__proto__'].map((type, index) => event(1, 1, index + 1, { type }));
+    expect(withKeyOrders(flush({ events })).events).toEqual(events);
   });
 
   test('is told once for all maps with the same keys', () => {

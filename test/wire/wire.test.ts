@@ -85,6 +85,13 @@ test('pages know their neighbours', () => {
 });
 
 describe('events', () => {
+  test('name an attempt that can be stored', () => {
+    const of = (attempt: number) => v.safeParse(eventItem, { event_type: 'a.b', attempt });
+    expect([of(2_147_483_647).success, of(2_147_483_648).success]).toEqual([true, false]);
+    const item = v.parse(eventItem, { event_type: 'a.b', payload: { attempt: Number.MAX_SAFE_INTEGER } });
+    expect(toEventInput(item).attempt).toBe(2_147_483_647);
+  });
+
   test.each(['payload', 'context'])('name their command by an id, also in the %s', (name) => {
     const of = (commandId: unknown) => v.safeParse(eventItem, { event_type: 'a.b', [name]: { command_id: commandId } });
     expect([of(7).success, of('7').success, of(null).success]).toEqual([true, true, true]);
