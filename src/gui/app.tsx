@@ -8,9 +8,10 @@ import { navigate, pagePath, ROOT, segments, to } from './core/router.ts';
 import { recallUser, signInWanted, signOut, token, user } from './core/sign-in.ts';
 import { Icon, type IconName } from './parts/icons.tsx';
 import { KeySheet } from './parts/key-sheet.tsx';
+import { PageHead } from './parts/page.tsx';
 import { Palette } from './parts/palette.tsx';
 import { SignIn } from './parts/sign-in.tsx';
-import { Empty, Failed, Loading } from './parts/states.tsx';
+import { Failed, Loading } from './parts/states.tsx';
 import { Toasts } from './parts/toasts.tsx';
 
 type PageLoader = () => Promise<ComponentType>;
@@ -144,13 +145,7 @@ function CurrentPage() {
     );
   }, [name]);
   if (load === undefined) {
-    return (
-      <Empty icon="search" title="There is no such page">
-        <p>
-          <a href={to.overview}>Go to the overview</a>
-        </p>
-      </Empty>
-    );
+    return <PageHead title="There is no such page" lead={<a href={to.overview}>Go to the overview</a>} />;
   }
   if (Page !== undefined) return <Page key={name === 'execution' || name === 'playbook' ? pageKey() : name} />;
   if (error !== null) return <Failed error={error} retry={() => location.reload()} />;

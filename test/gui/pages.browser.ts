@@ -189,28 +189,29 @@ test('long names, deep values and many steps stay inside narrow windows', async 
   const long = (name: string) => `${name}_with_a_name_that_nobody_would_want_to_read_twice`;
   const path = `demo/${long('folder')}/${long('playbook')}`;
   const steps = [1, 2, 3].map((n) => ({
-    step: long(`step_${n}`),
+    step: n === 1 ? 'start' : long(`step_${n}`),
     tool: { kind: 'noop', result: '{{ workload.deep }}' },
     ...(n === 3 ? {} : { next: { arcs: [{ step: long(`step_${n + 1}`), when: "{{ 'x' * 80 != '' }}" }] } }),
   }));
-  const content = JSON.stringify({
-    apiVersion: 'callboard/v2',
-    kind: 'Playbook',
-    metadata: { name: 'long', path },
-    workload: { deep: {} },
-    workflow: steps.map((each, index) => (index === 0 ? { ...each, step: 'start' } : each)),
-  });
-  await server.call('POST', '/api/catalog/register', { content });
+  const playbook = { apiVersion: 'callboard/v2', kind: 'Playbook', workload: { deep: {} } };
+  const register = (metadata: object, workflow: object) =>
+    server.call('POST', '/api/catalog/register', { content: JSON.stringify({ ...playbook, metadata, workflow }) });
+  await register({ name: 'long', path }, steps);
+  const failing = { step: long('step_3'), tool: { kind: 'shell', command: `echo ${'w'.repeat(300)} >&2; exit 3` } };
+  await register({ name: 'failing', path: `${path}_failing` }, [...steps.slice(0, 2), failing]);
   let deep: unknown = 'x'.repeat(400);
   for (let level = 0; level < 40; level++) deep = { [`level_${level}`]: deep };
   const id = await server.run(path, { deep });
+  const failed = await server.run(`${path}_failing`, { deep });
   const page = await browser.newPage({ viewport: { width: 360, height: 780 } });
   for (const address of [
     `/ui/executions/${id}`,
+    `/ui/executions/${failed}`,
     `/ui/executions/${id}/graph?step=${long('step_2')}`,
     `/ui/executions/${id}/timeline`,
     `/ui/executions/${id}/events?event=2`,
     `/ui/playbooks/${path}`,
+    '/ui/keychain',
     '/ui/playbooks',
     '/ui/executions',
     '/ui/',
@@ -222,6 +223,34 @@ test('long names, deep values and many steps stay inside narrow windows', async 
   await page.getByRole('link', { name: 'Workers', exact: true }).click();
   await page.getByRole('heading', { name: 'Workers and commands' }).waitFor();
   expect(await page.getByRole('link', { name: 'Credentials' }).isVisible()).toBe(false);
+  await page.close();
+});
+
+test('an editor whose text cannot be checked says so, and checks it when asked again', async () => {
+  const page = await browser.newPage();
+  await openPage(page, `${server.base}/ui/editor`);
+  await page.getByText('No problems.').waitFor();
+  await page.route('**/playbooks/validate', (route) => route.fulfill({ status: 503, json: { detail: 'Not now' } }));
+  await page.locator('.cm-content').focus();
+  await page.keyboard.insertText('# changed\n');
+  await page.getByRole('alert').getByText('Not now').waitFor();
+  expect(await page.getByRole('button', { name: 'Register…' }).isDisabled()).toBe(true);
+  await page.unroute('**/playbooks/validate');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('No problems.').waitFor();
+  await openPage(page, `${server.base}/ui/editor?path=no/such/playbook`);
+  expect(await page.locator('h1').innerText()).toBe('no/such/playbook');
+  await page.close();
+});
+
+test('an address that leads nowhere has a title, and a way back', async () => {
+  const page = await browser.newPage();
+  await openPage(page, `${server.base}/ui/nowhere`);
+  expect(await page.locator('h1').innerText()).toBe('There is no such page');
+  expect(await page.title()).toContain('There is no such page');
+  expect(await violations(page, ['light'])).toEqual([]);
+  await page.getByRole('link', { name: 'Go to the overview' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
   await page.close();
 });
 

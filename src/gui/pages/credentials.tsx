@@ -107,7 +107,7 @@ function CredentialTable({ items, onOpen }: { items: readonly Credential[]; onOp
         <tbody>
           {items.slice(0, ROWS_SHOWN).map((each) => (
             <tr key={each.id}>
-              <td class="break">
+              <td class="grow break">
                 {each.name}
                 {each.description !== null && <span class="sub">{each.description}</span>}
               </td>

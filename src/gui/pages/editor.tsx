@@ -25,7 +25,14 @@ export function EditorPage() {
   const stored = useResource(`edit ${path}`, async (signal) =>
     path === null ? '' : ((await post<CatalogEntry>('/api/catalog/resource', { path }, signal)).content ?? ''),
   );
-  if (stored.error !== null) return <Failed error={stored.error} retry={stored.reload} />;
+  if (stored.error !== null) {
+    return (
+      <>
+        <PageHead title={path ?? 'New playbook'} crumbs={<a href={to.playbooks}>Playbooks</a>} />
+        <Failed error={stored.error} retry={stored.reload} />
+      </>
+    );
+  }
   if (stored.data === null) return <Loading what="the playbook" />;
   return <Editor key={path} path={path} stored={stored.data} />;
 }
@@ -40,6 +47,8 @@ const NOTHING: readonly Diagnostic[] = [];
 function Editor({ path, stored }: { path: string | null; stored: string }) {
   const [text, setText] = useState(path === null ? STARTER : stored);
   const [checked, setChecked] = useState<Checked>({ validation: null, graph: null });
+  const [trouble, setTrouble] = useState<Error | null>(null);
+  const [attempt, setAttempt] = useState(0);
   const [jump, setJump] = useState<Jump | null>(null);
   const [open, setOpen] = useState<'register' | 'simulate' | null>(null);
   const [canSimulate, setCanSimulate] = useState(false);
@@ -50,16 +59,23 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
     const timer = setTimeout(() => {
       check(text, stop.signal).then(
         (found) => {
-          if (!stop.signal.aborted) setChecked((before) => ({ ...found, graph: found.graph ?? before.graph }));
+          if (stop.signal.aborted) return;
+          setChecked((before) => ({ ...found, graph: found.graph ?? before.graph }));
+          setTrouble(null);
         },
-        () => {},
+        (caught: unknown) => {
+          if (stop.signal.aborted) return;
+          // What was said of an earlier text must not stand for this one.
+          setChecked((before) => ({ ...before, validation: null }));
+          setTrouble(caught instanceof Error ? caught : new Error(String(caught)));
+        },
       );
     }, CHECK_MS);
     return () => {
       stop.abort();
       clearTimeout(timer);
     };
-  }, [text]);
+  }, [text, attempt]);
   useEffect(() => {
     void offersSimulation().then(setCanSimulate);
   }, []);
@@ -110,7 +126,11 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
             <CodeEditor text={text} diagnostics={validation?.diagnostics ?? NOTHING} jump={jump} onText={setText} />
           </section>
           <Card title="What the server says" flush>
-            <Diagnostics validation={validation} onJump={setJump} />
+            {trouble === null ? (
+              <Diagnostics validation={validation} onJump={setJump} />
+            ) : (
+              <Failed error={trouble} retry={() => setAttempt(attempt + 1)} />
+            )}
           </Card>
         </div>
         {graph === null ? (

@@ -59,7 +59,9 @@ function Cleanup() {
   return (
     <Card title="Clean up stuck executions">
       <form class="stack" onSubmit={(event) => void look(event)}>
-        <p class="soft">Cancels executions that still count as running although nothing has happened for this long.</p>
+        <p class="soft">
+          Cancels executions that started longer ago than this and have not ended, also those that are still at work.
+        </p>
         <div class="row">
           <label class="row">
             Older than
