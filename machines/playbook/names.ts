@@ -14,6 +14,11 @@ export const RESERVED_ROOTS: ReadonlySet<string> = new Set([
   'keychain',
 ]);
 
+/** True for what nothing in a document can be called: the reserved roots, and the key that no map may have (language 8.12). */
+export function isReserved(name: string): boolean {
+  return name === '__proto__' || RESERVED_ROOTS.has(name);
+}
+
 /** Names the engine binds itself; a step or label of such a name is hidden where they are defined (language 3.3). */
 export const SHADOWING_NAMES: ReadonlySet<string> = new Set(['output', 'error', 'loop', 'results', 'result']);
 

@@ -59,7 +59,9 @@ function readEntry(report: Report, place: Place, names: Set<string>): JsonMap | 
     return null;
   }
   const subject = keychainSubject(name);
-  if (names.has(name)) report.error('keychain_entry', subject, present(member(place, 'name')), 'duplicate entry name');
+  const namePlace = present(member(place, 'name'));
+  if (name === '__proto__') report.error('keychain_entry', subject, namePlace, `entry name '${name}' is reserved`);
+  if (names.has(name)) report.error('keychain_entry', subject, namePlace, 'duplicate entry name');
   names.add(name);
   checkTemplates(report, subject, place, 'worker');
   const kind = readKind(report, subject, place);

@@ -60,7 +60,11 @@ function readSelect(report: Report, subject: Subject, place: Place): OutputOptio
       return [];
     }
     const as = isMapPlace(item) ? textOf(member(item, 'as')) : null;
-    return [{ path, as: as ?? nameOfPath(path) }];
+    const selection = { path, as: as ?? nameOfPath(path) };
+    if (selection.as === '__proto__') {
+      report.error('tool_field', subject, item, "'output.select' cannot keep a field as '__proto__'");
+    }
+    return [selection];
   });
 }
 

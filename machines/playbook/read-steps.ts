@@ -2,7 +2,7 @@
 import type { JsonMap } from '../json.ts';
 import type { Step, Task } from './document.ts';
 import { literalSeconds } from './literal.ts';
-import { RESERVED_ROOTS, SHADOWING_NAMES, shown } from './names.ts';
+import { isReserved, SHADOWING_NAMES, shown } from './names.ts';
 import {
   given,
   isListPlace,
@@ -88,7 +88,7 @@ function readNames(report: Report, workflow: ListPlace): { readonly name: string
     } else first.set(name, report.lineOf(namePlace));
     if (name.length > NAME_MAX) {
       report.error('step_name', subject, namePlace, `step name is longer than ${NAME_MAX} characters`);
-    } else if (RESERVED_ROOTS.has(name)) {
+    } else if (isReserved(name)) {
       report.error('step_name', subject, namePlace, `step name '${name}' is reserved`);
     } else if (SHADOWING_NAMES.has(name)) {
       report.warn(

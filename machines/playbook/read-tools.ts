@@ -1,7 +1,7 @@
 /** Reads the `tool` of a step in its shapes (language 4.2): one tool, or a pipeline of labelled tasks. */
 import type { JsonMap } from '../json.ts';
 import type { Task } from './document.ts';
-import { RESERVED_ROOTS, SHADOWING_NAMES, shown } from './names.ts';
+import { isReserved, SHADOWING_NAMES, shown } from './names.ts';
 import {
   isListPlace,
   isMapPlace,
@@ -74,7 +74,7 @@ function readLabels(report: Report, source: ToolsSource, list: ListPlace): Label
     const subject = taskSubject(source.name, label);
     const place = member(labelled.place, 'name') ?? item;
     if (seen.has(label)) report.error('task_label', subject, place, `duplicate task label '${shown(label)}'`);
-    else if (RESERVED_ROOTS.has(label)) {
+    else if (isReserved(label)) {
       report.error('task_label', subject, place, `duplicate task label '${label}': the name is reserved`);
     } else if (SHADOWING_NAMES.has(label)) {
       report.warn('shadowed_name', subject, place, `'${label}' is hidden by the engine's own name`);

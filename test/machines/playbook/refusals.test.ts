@@ -166,13 +166,11 @@ describe('a step', () => {
     expect(error).toMatchObject({ code: 'step_name', step: name, line: 5, column: 11 });
   });
 
-  it.each(['workload', 'ctx', 'steps', 'args', 'execution_id', 'catalog_id', 'job', 'event', 'iter', 'keychain'])(
-    'cannot be named %s',
-    (name) => {
-      const source = workflow(`  - step: «${name}\n${NOOP}`);
-      refuses(source, 'step_name', `Step '${name}'`, `step name '${name}' is reserved`);
-    },
-  );
+  const roots = ['workload', 'ctx', 'steps', 'args', 'execution_id', 'catalog_id', 'job', 'event', 'iter', 'keychain'];
+  it.each([...roots, '__proto__'])('cannot be named %s', (name) => {
+    const source = workflow(`  - step: «${name}\n${NOOP}`);
+    refuses(source, 'step_name', `Step '${name}'`, `step name '${name}' is reserved`);
+  });
 
   it('cannot have the name of another', () => {
     const source = workflow(`  - step: a\n${NOOP}  - step: «a\n${NOOP}`);
@@ -286,6 +284,11 @@ describe('fields of a tool', () => {
     ['{ kind: noop, output: «7 }', "'output' must be a map"],
     ['{ kind: noop, output: { select: «a } }', "'output.select' must be a list"],
     ['{ kind: noop, output: { select: [«7] } }', "'output.select' must be a list of paths or {path, as}"],
+    ['{ kind: noop, output_select: [«a.__proto__] }', "'output.select' cannot keep a field as '__proto__'"],
+    [
+      '{ kind: noop, output_select: [«{ path: a, as: __proto__ }] }',
+      "'output.select' cannot keep a field as '__proto__'",
+    ],
     ['{ kind: noop, output: { inline_max_bytes: «-1 } }', "'output.inline_max_bytes' must be a whole number of bytes"],
     [
       '{ kind: noop, output: { store: { kind: «tape } } }',
@@ -323,6 +326,8 @@ describe('fields of a tool', () => {
     refuses(mixed, 'task_label', "Step 'a', task 't'", "duplicate task label 't'");
     const reserved = tool('[{ name: «ctx, kind: noop }]');
     refuses(reserved, 'task_label', "Step 'a', task 'ctx'", "duplicate task label 'ctx': the name is reserved");
+    const proto = "duplicate task label '__proto__': the name is reserved";
+    refuses(tool('[{ name: «__proto__, kind: noop }]'), 'task_label', "Step 'a', task '__proto__'", proto);
   });
 });
 
@@ -701,6 +706,7 @@ describe('workbook and keychain', () => {
       "'provider' is required for kind secret_manager",
     ],
     ['[{ name: k, kind: credential }, { name: «k, kind: credential }]', "Keychain entry 'k'", 'duplicate entry name'],
+    ['[{ name: «__proto__, kind: credential }]', "Keychain entry '__proto__'", "entry name '__proto__' is reserved"],
   ])('refuses the keychain %s', (text, subject, message) => {
     refuses(with_(`keychain: ${text}\n`), 'keychain_entry', subject, message);
   });
