@@ -15,6 +15,7 @@ import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Task } from '../../machines/playbook/document.ts';
 import { literalNumber } from '../../machines/playbook/literal.ts';
 import { hasTemplate } from '../../machines/playbook/names.ts';
+import { readReference } from '../../machines/playbook/reference.ts';
 import type { EventsAnswer, StartAnswer } from '../client/answers.ts';
 import type { EventQuery, StartRequest } from '../client/client.ts';
 import { ApiError, isPassing } from '../client/errors.ts';
@@ -190,10 +191,11 @@ async function stepValueOf(
   return { value: isMap(context) ? (context['data'] ?? null) : null };
 }
 
-/** An execution result stored apart is its summary with `_ref`. */
+/** An execution result stored apart is its summary. A value may have a member `_ref` of its own, which refers to nothing. */
 async function resolved(client: ChildClient, call: ChildCall, result: Json): Promise<Json> {
-  const ref = isMap(result) ? result['_ref'] : undefined;
-  return typeof ref === 'string' ? client.resolveResult(ref, { signal: call.signal }) : result;
+  const { _ref: ref, _size_bytes: bytes } = isMap(result) ? result : {};
+  const isSummary = typeof ref === 'string' && typeof bytes === 'number' && readReference(ref) !== null;
+  return isSummary ? client.resolveResult(ref, { signal: call.signal }) : result;
 }
 
 function startRequestOf(call: ChildCall, waitMs: number | null): StartRequest {

@@ -115,6 +115,24 @@ describe('a playbook task', () => {
     expect(report).toMatchObject({ data: { child: { score: 9 } } });
   });
 
+  it('returns a stored result in full, and a result with a `_ref` of its own as it is', async () => {
+    const asked: string[] = [];
+    const resolveResult: WorkerClient['resolveResult'] = async (ref) => {
+      asked.push(ref);
+      return { score: 9 };
+    };
+    const returned = async (result: JsonMap) => {
+      const ended = started({ execution_status: 'completed', result });
+      return (await run([call({ wait: true })], [ended], { resolveResult })).report;
+    };
+    const ref = 'callboard://execution/41031/result/total/9';
+    const stored = { _ref: ref, _store: 'db', _size_bytes: 70_000 };
+    expect(await returned(stored)).toMatchObject({ data: { child: { score: 9 } } });
+    const own = { _ref: 'refs/heads/main', n: 1 };
+    expect(await returned(own)).toMatchObject({ data: { child: own } });
+    expect(asked).toEqual([ref]);
+  });
+
   it('fails with the child', async () => {
     const { report } = await run(
       [call({ wait: true })],
