@@ -1,8 +1,9 @@
 /** Commands: claiming (api 2.4) and looking at them. Long polls end when the connection drops or the server stops. */
+import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
 import type { CommandRow, CommandStatus } from '../../actors/ports.ts';
 import { claimManyAnswer, claimManyBody, claimOneBody, stopOrderToWire, toClaimRequest } from '../wire/claim.ts';
-import { command, commandToWire } from '../wire/command.ts';
+import { command, commandSeen, commandToWire } from '../wire/command.ts';
 import { described } from '../wire/described.ts';
 import { id, idOut, name } from '../wire/ids.ts';
 import { cutPage } from '../wire/pagination.ts';
@@ -43,7 +44,7 @@ const listed = v.object({
   republish_count: v.number(),
 });
 
-export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
+export function commandRoutes({ services, clock, waits, isEnforced }: ApiContext): Route[] {
   const { commands, executionAccess, reads, workers } = services;
   return [
     route({
@@ -94,14 +95,15 @@ export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
       level: 'client',
       role: ['W', 'V'],
       tag,
-      summary: 'One command with its context',
+      summary: 'One command; with its context for workers',
       params: commandId,
-      answer: command,
+      answer: commandSeen,
       codes: ['not_found'],
-      handle: async ({ params }) => {
+      handle: async ({ params, request }) => {
         const found = await commands.get(params.command_id);
         await executionAccess.check(found.row.executionId, 'view');
-        return commandToWire(found, nowIso(clock));
+        const { context, ...seen } = commandToWire(found, nowIso(clock));
+        return maySeeContext(request) ? { ...seen, context } : seen;
       },
     }),
     route({
@@ -142,6 +144,11 @@ export function commandRoutes({ services, clock, waits }: ApiContext): Route[] {
       },
     }),
   ];
+
+  /** An admin may see what a worker may; in open mode everybody is one. */
+  function maySeeContext({ identity }: FastifyRequest): boolean {
+    return !isEnforced || identity?.role === 'worker' || identity?.role === 'admin';
+  }
 
   /** One lookup a worker, not one a command. */
   async function workerStates(rows: readonly CommandRow[]): Promise<ReadonlyMap<string, string | null>> {

@@ -64,6 +64,9 @@ export const command = v.object({
 
 export type Command = v.InferOutput<typeof command>;
 
+/** As those see it who do not run it: the inputs are the workers' (api 2.4.3). */
+export const commandSeen = v.object({ ...command.entries, context: v.optional(command.entries.context) });
+
 /** `serverTime` is ISO by the database's clock. */
 export function commandToWire(granted: GrantedCommand, serverTime: string): Command {
   const row = granted.row;

@@ -184,6 +184,19 @@ describe('in enforce mode', () => {
     expect(await reveal('worker', '&worker_id=worker-7')).toBe(403);
   });
 
+  test.each([
+    ['viewer', false],
+    ['operator', false],
+    ['worker', true],
+    ['admin', true],
+  ] as const)('what a command was given is shown to a %s: %s', async (role, isShown) => {
+    const answer = await ask(app, 'GET', '/api/commands/41012', {
+      headers: { authorization: `Bearer ${role}-token` },
+    });
+    expect(answer.json).toMatchObject({ command_id: 41012, step: 'start' });
+    expect('context' in answer.json).toBe(isShown);
+  });
+
   test('local and shared keychain entries are for workers in that execution, global ones for all', async () => {
     const host = testHost(
       fakeServices({
