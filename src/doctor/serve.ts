@@ -67,16 +67,14 @@ async function answer(doctor: RunningDoctor, request: IncomingMessage): Promise<
   if (method !== 'POST') return wrongMethod(method, 'POST');
   const body = await bodyOf(request);
   if (body === 'too large') return refused(413, 'payload_too_large', 'The body is larger than 65536 bytes');
-  const thresholds = body === null ? null : overridden(doctor.thresholds, body);
-  if (thresholds === null) {
-    return refused(422, 'validation_error', 'body: must be an object; its numbers must not be negative');
-  }
-  const outcome = await tool.run(thresholds);
+  const errors = body === null ? ['body: must be an object'] : misfitsIn(body);
+  if (body === null || errors.length > 0) return refused(422, 'validation_error', errors.join('; '), errors);
+  const outcome = await tool.run(overridden(doctor.thresholds, body));
   return { status: 200, body: { ...outcome, result: outcome } };
 }
 
-function refused(status: number, code: string, detail: string): Answer {
-  return { status, body: { detail, code } };
+function refused(status: number, code: string, detail: string, errors?: readonly string[]): Answer {
+  return { status, body: { detail, code, ...(errors === undefined ? {} : { errors }) } };
 }
 
 function wrongMethod(method: string | undefined, allow: string): Answer {
@@ -103,17 +101,27 @@ async function bodyOf(request: IncomingMessage): Promise<JsonMap | 'too large' |
   }
 }
 
-function overridden(given: Thresholds, body: JsonMap): Thresholds | null {
-  const staleSeconds = numberOf(body['stale_seconds'], given.staleSeconds);
-  const pendingRetrySeconds = numberOf(body['pending_retry_seconds'], given.pendingRetrySeconds);
-  const maxRows = numberOf(body['max_rows'], given.maxRows);
-  if (staleSeconds === null || pendingRetrySeconds === null || maxRows === null) return null;
-  return { staleSeconds, pendingRetrySeconds, maxRows: Math.min(10_000, Math.max(1, Math.floor(maxRows))) };
+const OVERRIDES = ['stale_seconds', 'pending_retry_seconds', 'max_rows'] as const;
+
+/** Overrides that are no numbers of at least 0, a sentence each. */
+function misfitsIn(body: JsonMap): readonly string[] {
+  return OVERRIDES.filter((name) => {
+    const value = body[name] ?? 0;
+    return typeof value !== 'number' || !Number.isFinite(value) || value < 0;
+  }).map((name) => `body.${name}: must be a number of at least 0`);
 }
 
-function numberOf(value: unknown, fallback: number): number | null {
-  if (value === undefined || value === null) return fallback;
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
+function overridden(given: Thresholds, body: JsonMap): Thresholds {
+  const maxRows = numberOf(body['max_rows'], given.maxRows);
+  return {
+    staleSeconds: numberOf(body['stale_seconds'], given.staleSeconds),
+    pendingRetrySeconds: numberOf(body['pending_retry_seconds'], given.pendingRetrySeconds),
+    maxRows: Math.min(10_000, Math.max(1, Math.floor(maxRows))),
+  };
+}
+
+function numberOf(value: unknown, fallback: number): number {
+  return typeof value === 'number' ? value : fallback;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,64}$/;

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as v from 'valibot';
 import type { EventHub, Notice } from './event-hub.ts';
-import { Refusal } from './refusal.ts';
+import { Misfits, Refusal } from './refusal.ts';
 import type { RunWatch } from './run-watch.ts';
 import { isSameText } from './session.ts';
 
@@ -16,12 +16,13 @@ const text = (max: number) =>
     v.minLength(1, 'must not be empty'),
     v.maxLength(max, `must have at most ${max} characters`),
   );
+const NO_ID = 'must be an id';
 const id = v.union(
   [
-    v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
-    v.pipe(v.string(), v.regex(/^[1-9][0-9]{0,15}$/), v.transform(Number), v.safeInteger()),
+    v.pipe(v.number(), v.safeInteger(NO_ID), v.minValue(1, NO_ID)),
+    v.pipe(v.string(), v.regex(/^[1-9][0-9]{0,15}$/, NO_ID), v.transform(Number), v.safeInteger(NO_ID)),
   ],
-  'must be an id',
+  NO_ID,
 );
 
 const callback = v.object(
@@ -44,16 +45,16 @@ export interface CallbackAnswer {
   readonly body: { readonly delivered: boolean; readonly message: string };
 }
 
+function sentenceOf(issue: v.InferIssue<typeof callback>): string {
+  const path = v.getDotPath(issue);
+  if (path === null) return `body: ${issue.message}`;
+  return issue.input === undefined ? `'${path}' is required` : `body.${path}: ${issue.message}`;
+}
+
 /** Throws Refusal. */
 export function deliver(body: unknown, hub: EventHub, runs: Pick<RunWatch, 'ownerOf'>): CallbackAnswer {
   const read = v.safeParse(callback, body);
-  if (!read.success) {
-    const [issue] = read.issues;
-    throw new Refusal(
-      'validation_error',
-      `body${issue.path === undefined ? '' : `.${v.getDotPath(issue)}`}: ${issue.message}`,
-    );
-  }
+  if (!read.success) throw new Misfits([...new Set(read.issues.map(sentenceOf))]);
   const { request_id: requestId, execution_id: executionId, step, status, data, error } = read.output;
   const params = {
     request_id: requestId,

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { Refusal } from './refusal.ts';
+import { Misfits, Refusal } from './refusal.ts';
 import type { Session, Sessions } from './session.ts';
 
 export interface Notice {
@@ -104,7 +104,7 @@ export function createEventHub(sessions: Pick<Sessions, 'byToken'>): EventHub {
   return {
     open(wanted, session, response, headers) {
       if (wanted !== null && !CLIENT_ID.test(wanted)) {
-        throw new Refusal('validation_error', 'client_id: must be letters, digits and . _ : - (at most 128)');
+        throw new Misfits(['client_id: must be letters, digits and . _ : - (at most 128)']);
       }
       const clientId = wanted ?? randomUUID();
       const before = byClient.get(clientId);

@@ -37,9 +37,9 @@ export function redirect(exchange: Exchange, status: 302 | 303, location: string
   send(exchange, status, '', { location, ...(cookies.length === 0 ? {} : { 'set-cookie': cookies }) });
 }
 
-export function sendRefusal(exchange: Exchange, { status, code, message: detail }: Refusal): void {
+export function sendRefusal(exchange: Exchange, refusal: Refusal): void {
   if (exchange.response.headersSent) return;
-  sendJson(exchange, status, { detail, code, request_id: exchange.requestId });
+  sendJson(exchange, refusal.status, refusal.told(exchange.requestId));
   discardRest(exchange.request);
 }
 

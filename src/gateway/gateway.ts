@@ -13,7 +13,7 @@ import { type Exchange, readBody, redirect, requestIdOf, sendJson, sendRefusal, 
 import { requestHeaders } from './header-hygiene.ts';
 import type { Login } from './login.ts';
 import type { Origins } from './origins.ts';
-import { Refusal } from './refusal.ts';
+import { Misfits, Refusal } from './refusal.ts';
 import { type RunWatch, startedIn, startsRun } from './run-watch.ts';
 import type { Session, Sessions } from './session.ts';
 import type { SessionStore } from './session-store.ts';
@@ -157,7 +157,7 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
     const { request } = exchange;
     checkInternal(request, rules.internalToken);
     const body = await readBody(request, CALLBACK_BYTES_MAX);
-    if (body === null) throw new Refusal('validation_error', 'body: must be a JSON object of at most 1 MiB');
+    if (body === null) throw new Misfits(['body: must be a JSON object of at most 1 MiB']);
     const answer = deliver(body, hub, runs);
     sendJson(exchange, answer.status, answer.body);
   }
@@ -234,7 +234,7 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
     const needed =
       typeof permission === 'string' && Object.hasOwn(PERMISSIONS, permission) ? PERMISSIONS[permission] : undefined;
     if (typeof path !== 'string' || needed === undefined) {
-      throw new Refusal('validation_error', 'body: needs playbook_path, and permission_type view, execute or modify');
+      throw new Misfits(['body: needs playbook_path, and permission_type view, execute or modify']);
     }
     const session = await sessionIn(body);
     if (session?.token != null && access !== null) {
@@ -256,7 +256,7 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
 
   async function sessionIn(body: Readonly<Record<string, unknown>>): Promise<Session | null> {
     const token = body['session_token'];
-    if (typeof token !== 'string') throw new Refusal('validation_error', 'body.session_token: must be text');
+    if (typeof token !== 'string') throw new Misfits(['body.session_token: must be text']);
     return sessions.byToken(token);
   }
 
@@ -273,7 +273,7 @@ export function createGateway(parts: GatewayParts, rules: GatewayRules): Handler
 
 async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   const body = await readBody(request);
-  if (body === null) throw new Refusal('validation_error', 'body: must be a small JSON object');
+  if (body === null) throw new Misfits(['body: must be a small JSON object']);
   return body;
 }
 

@@ -21,7 +21,7 @@ export type RefusalCode = keyof typeof STATUS;
 
 /** The message is shown to the caller: it names nothing of the inside. */
 export class Refusal extends Error {
-  override readonly name = 'Refusal';
+  override readonly name: string = 'Refusal';
   readonly code: RefusalCode;
 
   constructor(code: RefusalCode, message: string, options?: ErrorOptions) {
@@ -31,5 +31,25 @@ export class Refusal extends Error {
 
   get status(): number {
     return STATUS[this.code];
+  }
+
+  /** The body of the answer. */
+  told(requestId: string): object {
+    return { detail: this.message, code: this.code, request_id: requestId };
+  }
+}
+
+/** What does not fit, field by field. */
+export class Misfits extends Refusal {
+  override readonly name = 'Misfits';
+  readonly errors: readonly string[];
+
+  constructor(errors: readonly string[]) {
+    super('validation_error', errors.join('; '));
+    this.errors = errors;
+  }
+
+  override told(requestId: string): object {
+    return { detail: this.message, code: this.code, errors: this.errors, request_id: requestId };
   }
 }

@@ -38,8 +38,22 @@ test.each([
 ])('%s %s is refused with %i in the common form', async (method, path, status, code, allow, body?: string) => {
   const answer = await ask(method, path, body);
   expect([answer.status, answer.headers.get('allow')]).toEqual([status, allow]);
-  expect(JSON.parse(answer.text)).toEqual({ detail: expect.any(String), code, request_id: 'req-of-the-caller' });
+  const told = JSON.parse(answer.text);
+  expect(told).toMatchObject({ detail: expect.any(String), code, request_id: 'req-of-the-caller' });
+  expect(told.errors).toEqual(code === 'validation_error' ? [told.detail] : undefined);
   expect(answer.headers.get('x-request-id')).toBe('req-of-the-caller');
+});
+
+test('overrides that do not fit are all told', async () => {
+  const answer = await ask(
+    'POST',
+    '/tools/detect/invoke',
+    '{"max_rows":-1,"stale_seconds":"9","pending_retry_seconds":null}',
+  );
+  expect(JSON.parse(answer.text).errors).toEqual([
+    'body.stale_seconds: must be a number of at least 0',
+    'body.max_rows: must be a number of at least 0',
+  ]);
 });
 
 test('HEAD mirrors GET', async () => {

@@ -241,7 +241,17 @@ describe('a callback', () => {
     expect((await tell(result, {})).status).toBe(401);
     expect((await tell(result, bearer('guess'))).status).toBe(401);
     expect((await tell(result, bearer(newToken('kim')))).status).toBe(401);
-    expect((await tell({ status: 'completed' })).json.detail).toMatch(/^body\.request_id: /);
+    expect((await tell({ step: 5, execution_id: 0.5 })).json).toMatchObject({
+      code: 'validation_error',
+      detail:
+        "'request_id' is required; body.execution_id: must be an id; body.step: must be text; 'status' is required",
+      errors: [
+        "'request_id' is required",
+        'body.execution_id: must be an id',
+        'body.step: must be text',
+        "'status' is required",
+      ],
+    });
     expect((await tell({ ...result, execution_id: 'x' })).status).toBe(422);
     expect((await tell({ ...result, data: 'x'.repeat(1_100_000) })).status).toBe(422);
   });

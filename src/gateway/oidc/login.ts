@@ -9,7 +9,7 @@ import { type Cookies, cookieOf } from '../cookies.ts';
 import { type Exchange, redirect, sendJson } from '../exchange.ts';
 import type { Login } from '../login.ts';
 import type { Origins } from '../origins.ts';
-import { Refusal } from '../refusal.ts';
+import { Misfits, Refusal } from '../refusal.ts';
 import { isSameText } from '../session.ts';
 import { type SessionStore, textOf } from '../session-store.ts';
 import { challengeOf, createFlowSeal, FLOW_SECONDS, newFlow } from './flow.ts';
@@ -99,7 +99,7 @@ export function createOidcLogin(options: OidcOptions, parts: OidcParts): Login {
       }),
     async exchangeToken(exchange, body) {
       const idToken = textOf(body['id_token']) ?? textOf(body['auth0_token']);
-      if (idToken === null) throw new Refusal('validation_error', 'body.id_token: must be text');
+      if (idToken === null) throw new Misfits(['body.id_token: must be text']);
       const { claims, role } = await tokenOf(exchange, idToken);
       const { token, expiresAt } = await begun(exchange, claims, role);
       sendJson(exchange, 200, {
