@@ -6,7 +6,7 @@ import type { EventPageRequest } from '../../actors/services.ts';
 import { RequestError } from '../errors.ts';
 import { type EventOwner, event, eventToWire } from '../wire/event.ts';
 import { eventAnswer, eventBody, toEventInput } from '../wire/event-input.ts';
-import { id, idOut } from '../wire/ids.ts';
+import { id, idOut, logPlace } from '../wire/ids.ts';
 import { pagination, paginationOf } from '../wire/pagination.ts';
 import { queryInteger, queryList, queryText } from '../wire/query-fields.ts';
 import type { ApiContext } from './context.ts';
@@ -18,8 +18,8 @@ const DOWNLOAD_PAGE = 500;
 const logQuery = v.object({
   page: v.optional(queryInteger(1, 1_000_000)),
   page_size: v.optional(queryInteger(10, 500)),
-  since_event_id: v.optional(queryInteger(0, Number.MAX_SAFE_INTEGER)),
-  until_event_id: v.optional(queryInteger(0, Number.MAX_SAFE_INTEGER)),
+  since_event_id: v.optional(logPlace),
+  until_event_id: v.optional(logPlace),
   event_type: v.optional(queryList),
   status: v.optional(queryList),
   step: v.optional(queryText(256)),

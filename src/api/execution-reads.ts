@@ -18,7 +18,7 @@ import {
   statusToWire,
 } from '../wire/execution.ts';
 import { instant } from '../wire/fields.ts';
-import { id } from '../wire/ids.ts';
+import { id, logPlace } from '../wire/ids.ts';
 import { cutPage, pagination, paginationOf } from '../wire/pagination.ts';
 import { queryDecimal, queryFlag, queryInteger, queryList, queryText } from '../wire/query-fields.ts';
 import { nextLink } from './catalog-reads.ts';
@@ -86,7 +86,7 @@ const listQuery = v.object({
 const detailQuery = v.object({
   page: v.optional(queryInteger(1, 1_000_000)),
   page_size: v.optional(queryInteger(10, 500)),
-  since_event_id: v.optional(queryInteger(0, Number.MAX_SAFE_INTEGER)),
+  since_event_id: v.optional(logPlace),
   event_type: v.optional(queryList),
   include_events: v.optional(queryFlag),
 });

@@ -8,8 +8,7 @@ import { DomainError } from '../../actors/errors.ts';
 import type { ExecutionRow } from '../../actors/ports.ts';
 import { type EventFields, eventToWire } from '../wire/event.ts';
 import { type Status, statusToWire } from '../wire/execution.ts';
-import { id } from '../wire/ids.ts';
-import { queryInteger } from '../wire/query-fields.ts';
+import { id, logPlace } from '../wire/ids.ts';
 import type { ApiContext } from './context.ts';
 import { ALL_EVENTS } from './events.ts';
 import { type Route, route } from './route.ts';
@@ -33,7 +32,7 @@ export function executionStreamRoutes(context: ApiContext): Route[] {
       summary: 'Follow an execution: frames `status`, `event` and, at its end, `end`',
       params: v.object({ execution_id: id }),
       query: v.object({
-        since_event_id: v.optional(queryInteger(0, Number.MAX_SAFE_INTEGER)),
+        since_event_id: v.optional(logPlace),
         events: v.optional(v.picklist(['full', 'min', 'none'], 'must be full, min or none')),
       }),
       mediaType: 'text/event-stream',

@@ -113,7 +113,7 @@ export function machineRoutes({ services }: ApiContext): Route[] {
       summary:
         'Where the chart of an execution stands, or stood right after an event; what could happen next; why it waits',
       params: executionId,
-      query: v.object({ at: v.optional(queryInteger(1, Number.MAX_SAFE_INTEGER)) }),
+      query: v.object({ at: v.optional(id) }),
       answer: executionMachine,
       codes: ['not_found'],
       handle: async ({ params, query }) =>

@@ -31,6 +31,21 @@ const given = described(
 
 export const id = v.pipe(given, v.transform(Number));
 
+/** The sentence by which a refused place in a log is told (`invalid_id` too). */
+export const PLACE_SENTENCE = 'must be an event id, or 0 for what stands before the first event';
+
+/** In a query: an event id, or 0 for the place before the first event. */
+export const logPlace = v.pipe(
+  described(
+    v.custom<string>(
+      (value) => value === '0' || (typeof value === 'string' && parseId(value) !== null),
+      PLACE_SENTENCE,
+    ),
+    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+  ),
+  v.transform(Number),
+);
+
 /** An id as the service sends it. */
 export const idOut = described(
   v.custom<number>((value) => Number.isSafeInteger(value)),

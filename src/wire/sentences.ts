@@ -1,6 +1,6 @@
 /** Problems of a value as sentences, one a field: `body.older_than_minutes: must be at least 1` (api 1.7), or `'name' is required`. */
 import type { BaseIssue } from 'valibot';
-import { ID_SENTENCE } from './ids.ts';
+import { ID_SENTENCE, PLACE_SENTENCE } from './ids.ts';
 
 export interface Problem {
   readonly sentence: string;
@@ -8,11 +8,13 @@ export interface Problem {
   readonly id: boolean;
 }
 
+const OF_IDS: ReadonlySet<string> = new Set([ID_SENTENCE, PLACE_SENTENCE]);
+
 export function problemOf(issue: BaseIssue<unknown>, root: string): Problem {
   const keys = (issue.path ?? []).map((item) => item.key);
   const missing = issue.input === undefined ? keys.pop() : undefined;
   const path = keys.reduce<string>((text, key) => text + step(key), root);
-  if (missing === undefined) return { sentence: `${path}: ${sentenceOf(issue)}`, id: issue.message === ID_SENTENCE };
+  if (missing === undefined) return { sentence: `${path}: ${sentenceOf(issue)}`, id: OF_IDS.has(issue.message) };
   const place = keys.length === 0 ? '' : `${path}: `;
   return { sentence: `${place}'${String(missing)}' is required`, id: false };
 }

@@ -38,6 +38,21 @@ describe('ids', () => {
     }
   });
 
+  test.each(BAD)('%s for an event in a query is 422 invalid_id, but for 0 before the first one', async (bad) => {
+    for (const query of [
+      'events/41007?since_event_id',
+      'events/41007?until_event_id',
+      'executions/41007?since_event_id',
+      'executions/41007/stream?since_event_id',
+      'executions/41007/machine?at',
+    ]) {
+      if (bad === '0' && !query.endsWith('at')) continue;
+      const answer = await ask(app, 'GET', `/api/${query}=${bad}`);
+      expect([query, answer.status, answer.json.code]).toEqual([query, 422, 'invalid_id']);
+    }
+    expect((await ask(app, 'GET', '/api/events/41007?since_event_id=0')).status).toBe(200);
+  });
+
   test('what is too long for a name in a path is 422, and an address that is too long 413', async () => {
     const long = (length: number) => ask(app, 'GET', `/api/keychain/1/${'x'.repeat(length)}`);
     expect((await long(4_000)).status).toBe(422);
