@@ -33,8 +33,10 @@ const DATABASE_REMEDIES: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the host name in SVC_DATABASE_URL cannot be looked up now',
   '28P01': 'check user and password in SVC_DATABASE_URL',
   '28000': 'check the user in SVC_DATABASE_URL, and pg_hba.conf of the database',
+  '25006': 'name a database in SVC_DATABASE_URL that can be written: the primary, not its copy',
   '3D000': 'make it (createdb), or name another one in SVC_DATABASE_URL',
   '42501': 'the user of SVC_DATABASE_URL must be able to make schemas there: make it the owner of the database',
+  '53100': 'make room on the disk of the database',
   '53300': 'all connections of the database are taken; raise its max_connections',
   '57P03': 'the database is starting or stopping; try again',
 };

@@ -68,6 +68,14 @@ describe('a server that cannot use its database', () => {
         }),
       'createdb',
     ],
+    [
+      'it can only be read',
+      () =>
+        other((url) => {
+          url.searchParams.set('options', '-c default_transaction_read_only=on');
+        }),
+      'the primary, not its copy',
+    ],
   ])('%s: a sentence with the remedy, exit code 4', async (_, databaseUrl, remedy) => {
     const { code, said } = await refusal(databaseUrl());
     expect(said).toContain(remedy);
