@@ -31,6 +31,11 @@ interface Claim {
   readonly max: number;
 }
 
+interface Lane {
+  /** Exchanges in a row that the server did not take. */
+  lost: number;
+}
+
 const POLL_WAIT_MS = 20_000;
 /** A poll that came back sooner without anything did not wait. */
 const POLL_MIN_MS = 50;
@@ -114,6 +119,7 @@ export class WorkerLoop {
   // ---------------------------------------------------------------- lanes
 
   async #pollLane(): Promise<void> {
+    const lane: Lane = { lost: 0 };
     for (let failures = 0; !this.#draining; ) {
       const max = Math.min(CLAIM_MAX, this.#work.idle - (this.#reportClaim?.max ?? 0));
       if (this.#pollClaim === null && max < 1) {
@@ -125,7 +131,7 @@ export class WorkerLoop {
       this.#pollOpen = true;
       const body = { holding: this.#holding(), claim: { ...this.#pollClaim, wait_ms: POLL_WAIT_MS } };
       const askedAt = this.#options.now();
-      const answer = await this.#exchange(body, this.#polling.signal);
+      const answer = await this.#exchange(lane, body, this.#polling.signal);
       this.#pollOpen = false;
       if (answer !== null) this.#pollClaim = null;
       // A server that drains answers at once, and would be asked without end.
@@ -144,6 +150,7 @@ export class WorkerLoop {
   }
 
   async #reportLane(): Promise<void> {
+    const lane: Lane = { lost: 0 };
     for (let failures = 0; !this.#ending.signal.aborted; ) {
       await this.#reportBell.heard(this.#quietMs());
       // Commands that end in the same breath share a call; the last one has nothing to wait for. But however quick the
@@ -156,7 +163,12 @@ export class WorkerLoop {
       else if (reports.length > 0) this.#reportClaim ??= this.#claimWithReports();
       const claim = reports.length > 0 ? this.#reportClaim : null;
       const draining = this.#draining;
-      const answer = await this.#exchange({ reports, holding: this.#holding(), claim }, this.#ending.signal, reports);
+      const answer = await this.#exchange(
+        lane,
+        { reports, holding: this.#holding(), claim },
+        this.#ending.signal,
+        reports,
+      );
       if (answer === null) {
         failures += 1;
         await this.#backoff(failures, this.#ending.signal);
@@ -210,6 +222,7 @@ export class WorkerLoop {
 
   /** Null: no answer that counts; the same call is to be made again after a pause. Never throws. */
   async #exchange(
+    lane: Lane,
     body: Pick<ExchangeBody, 'holding' | 'claim' | 'reports'>,
     signal: AbortSignal,
     reports: readonly ReportBody[] = [],
@@ -219,14 +232,22 @@ export class WorkerLoop {
       await (this.#registering ?? this.#ensureRegistered());
       const status = this.#draining ? 'draining' : 'ready';
       const { name, instance } = registration;
-      return await client.exchange({ worker_id: name, instance, status, ...body }, { signal });
+      const answer = await client.exchange({ worker_id: name, instance, status, ...body }, { signal });
+      if (lane.lost > 0) log.info('The server takes exchanges again.', { lost: lane.lost });
+      lane.lost = 0;
+      return answer;
     } catch (error) {
       if (signal.aborted) return null;
       if (isForgotten(error)) {
         log.warn('The server does not know this worker any more; it registers again.', { error });
         this.#registering = null;
       } else if (isUnreadable(error) && reports.length > 0) this.#refused(reports, error);
-      else log.warn('The server did not take an exchange; it is sent again.', { error });
+      else {
+        lane.lost += 1;
+        // Told less and less often while a server stays away.
+        if (Number.isInteger(Math.log2(lane.lost)))
+          log.warn('The server did not take an exchange; it is sent again.', { error, lost: lane.lost });
+      }
       return null;
     }
   }

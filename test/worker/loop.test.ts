@@ -321,7 +321,9 @@ describe('stopping', () => {
 });
 
 describe('a server that answers at once', () => {
-  const log = { info() {}, warn() {}, error() {} };
+  const said: string[] = [];
+  const say = (sentence: string): void => void said.push(sentence);
+  const log = { info: say, warn: say, error: say };
   const empty: ExchangeAnswer = {
     status: 'ok',
     server_time: '',
@@ -362,6 +364,26 @@ describe('a server that answers at once', () => {
     expect(calls).toBeGreaterThan(1);
     expect(calls).toBeLessThan(10);
     await loop.stop();
+  });
+
+  it('again, after it was away, is told less often and once that it is back', async () => {
+    said.length = 0;
+    let polls = 0;
+    const loop = loopOver(
+      async ({ claim }) => {
+        if (claim != null && ++polls <= 3) throw new Error('away');
+        return empty;
+      },
+      () => Promise.reject(new Error('nothing is given')),
+    );
+    loop.start();
+    await expect.poll(() => said, { timeout: 5_000 }).toContain('The server takes exchanges again.');
+    await loop.stop();
+    expect(said.filter((sentence) => sentence.includes('exchange'))).toEqual([
+      'The server did not take an exchange; it is sent again.',
+      'The server did not take an exchange; it is sent again.',
+      'The server takes exchanges again.',
+    ]);
   });
 
   it('with one command after the other leaves everybody else their turn', async () => {
