@@ -49,7 +49,7 @@ import { createLeaseStore } from '../store/leases.ts';
 import { migrate } from '../store/migrate.ts';
 import { createHousekeepingStore } from '../store/partitions.ts';
 import { createDatabase } from '../store/pool.ts';
-import { ensureQueryLogin } from '../store/query-login.ts';
+import { ensureQueryLogin, excessOf } from '../store/query-login.ts';
 import { createReads } from '../store/reads.ts';
 import { createReconcileStore } from '../store/reconcile.ts';
 import { createResultStore } from '../store/results.ts';
@@ -188,6 +188,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
       );
     }
     const ownUrl = await queryUrl(sqlMode, config, options.embedded, url);
+    // The start does not wait for it.
+    if (sqlMode === 'read' && config.queryDatabaseUrl !== null) void warnOfExcess(config.queryDatabaseUrl, log);
     const auditPolicy = { required: isAuditRequired(config), log: log.child('audit') };
     const hash = async (text: string) => sha256(text);
     const sql = createSqlService({
@@ -546,6 +548,15 @@ async function queryUrl(mode: SqlMode, config: Config, embedded: boolean, url: s
   if (mode === 'write') return url;
   if (config.queryDatabaseUrl !== null) return config.queryDatabaseUrl;
   return embedded ? ensureQueryLogin(url, null) : null;
+}
+
+/** Statements run with the rights of this login, and a transaction that is read only holds few of them back. */
+async function warnOfExcess(url: string, log: Log): Promise<void> {
+  // Whoever sends a statement is told where it cannot be reached.
+  const because = await excessOf(url).catch(() => []);
+  if (because.length > 0) {
+    log.warn('The login of SVC_QUERY_DATABASE_URL may do more than the SQL endpoint is meant to', { because });
+  }
 }
 
 export function isLoopback(host: string): boolean {

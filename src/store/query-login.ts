@@ -8,6 +8,7 @@ import pg from 'pg';
 
 const LOGIN = 'callboard_query';
 const ATTEMPTS = 5;
+const CONNECT_WITHIN_MS = 10_000;
 
 /** Tables nobody reads through the endpoint, and columns left out of the others. */
 const SECRET_TABLES: readonly string[] = ['session', 'api_token', 'encryption_key'];
@@ -37,6 +38,47 @@ export async function ensureQueryLogin(serviceUrl: string, password: string | nu
     await client.end();
   }
   return loginUrl(serviceUrl, password);
+}
+
+/**
+ * What a login of somebody else's making may do beyond reading what is no secret (api 8.3), as ends of the sentence "The
+ * login …"; empty where it is as it should be. Throws what connecting throws.
+ */
+export async function excessOf(url: string): Promise<readonly string[]> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'callboard:query-login',
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+  });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    const { rows } = await client.query<Record<'super' | 'member' | 'secrets' | 'writes', boolean>>(
+      `select role.rolsuper as super,
+         exists (select from pg_auth_members where member = role.oid) as member,
+         exists (
+           select from pg_class class join pg_attribute attribute on attribute.attrelid = class.oid
+           where class.relnamespace = 'core'::regnamespace and class.relkind in ('r', 'p')
+             and attribute.attnum > 0 and not attribute.attisdropped
+             and (class.relname = any ($1) or attribute.attname = any ($2))
+             and has_column_privilege(class.oid, attribute.attnum, 'select')) as secrets,
+         exists (
+           select from pg_class class
+           where class.relnamespace = 'core'::regnamespace and class.relkind in ('r', 'p')
+             and has_table_privilege(class.oid, 'insert, update, delete, truncate')) as writes
+       from pg_roles role where role.rolname = current_user`,
+      [SECRET_TABLES, SECRET_COLUMNS],
+    );
+    const [found] = rows;
+    return [
+      ...(found?.super === true ? ['is a superuser'] : []),
+      ...(found?.member === true ? ['is a member of other roles'] : []),
+      ...(found?.secrets === true ? ['may read sealed data, sessions, tokens or keys'] : []),
+      ...(found?.writes === true ? ['may write'] : []),
+    ];
+  } finally {
+    await client.end();
+  }
 }
 
 /** Roles belong to the whole server: another database of it may be doing the same just now, which fails one of the two. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SqlOutcome, SqlRunner, SqlStatement, SqlTarget } from '../../actors/sql-service.ts';
-import { ensureQueryLogin } from '../../src/store/query-login.ts';
+import { ensureQueryLogin, excessOf } from '../../src/store/query-login.ts';
 import { createSqlRunner } from '../../src/store/sql.ts';
 import { queryRows, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
@@ -39,6 +39,25 @@ describe('the login of the own database', () => {
     expect(rows.rows).toEqual([{ id: 7, name: 'pg_auth', type: 'postgres' }]);
     expect((await ok(guarded, own, 'select count(*) as n from core.event')).rows).toEqual([{ n: 0 }]);
     expect((await ok(guarded, own, 'select * from core.catalog')).columns).toContain('payload');
+  });
+
+  test('is told apart from one that may do more', async () => {
+    expect(await excessOf(await ensureQueryLogin(postgres.url, null))).toEqual([]);
+    expect(await excessOf(postgres.url)).toEqual([
+      'is a superuser',
+      'may read sealed data, sessions, tokens or keys',
+      'may write',
+    ]);
+    const name = `callboard_excess_${process.pid}`;
+    await queryRows(postgres.url, `create role ${name} login password 'excess' in role pg_monitor`);
+    try {
+      const url = new URL(postgres.url.replace('@/', '@socket/'));
+      url.username = name;
+      url.password = 'excess';
+      expect(await excessOf(url.href.replace('@socket/', '@/'))).toEqual(['is a member of other roles']);
+    } finally {
+      await queryRows(postgres.url, `drop role ${name}`);
+    }
   });
 
   test.each([
