@@ -1,5 +1,6 @@
-/** Text that a person named on the command line, read with errors that name the file. */
+/** Files that a person named on the command line, read and written with errors that name the file. */
 import { createReadStream } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { UsageError } from './command.ts';
 
 /** Some files have no end (`/dev/zero`, a pipe that nobody closes the tap of). */
@@ -24,5 +25,15 @@ export async function textOfFile(file: string): Promise<string> {
     if (code === 'ENOENT') throw new UsageError(`there is no file ${file}`);
     if (code === 'EISDIR') throw new UsageError(`${file} is a folder, not a file`);
     throw new UsageError(`${file} cannot be read (${String(code)})`);
+  }
+}
+
+/** Throws UsageError when the file cannot be written. */
+export async function writeTextFile(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null;
+    throw new UsageError(`${file} cannot be written (${String(code)})`, { cause: error });
   }
 }

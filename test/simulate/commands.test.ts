@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type Command, readCall } from '../../src/cli/command.ts';
+import { type Command, readCall, UsageError } from '../../src/cli/command.ts';
 import { recordingTerminal } from '../cli/recording-terminal.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -224,4 +224,14 @@ workflow: [{ step: a, tool: { kind: nope } }]
   const call = readCall(command, [log, '--playbook', bad], { env: {}, terminal });
   await expect(command.run(call)).rejects.toThrow(`${bad} is no playbook that passes its checks`);
   expect(terminal.errors()).toContain("unknown tool kind 'nope'");
+});
+
+test.each([
+  ['simulate', 'examples/hello.yaml', '--log'],
+  ['test', 'examples/tests/hello.test.yaml', '--junit'],
+])('%s names a file that cannot be written', async (name, file, option) => {
+  const place = join(folder, 'nowhere', 'out');
+  await expect(callboard(name, join(ROOT, file), option, place)).rejects.toThrow(
+    new UsageError(`${place} cannot be written (ENOENT)`),
+  );
 });

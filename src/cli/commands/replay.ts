@@ -1,5 +1,4 @@
 /** `callboard replay`: a recorded log, decided again by this build; the first difference, if there is one. */
-import { writeFile } from 'node:fs/promises';
 import * as v from 'valibot';
 import type { Json } from '../../../machines/json.ts';
 import { readCatalogDocument } from '../../../machines/playbook/catalog-document.ts';
@@ -14,7 +13,7 @@ import { type Call, type Command, JSON_OPTION, SERVER_OPTION, UsageError } from 
 import { EXIT } from '../exit-code.ts';
 import { problemLine } from '../playbook-file.ts';
 import { worded } from '../remote.ts';
-import { textOfFile } from '../text-file.ts';
+import { textOfFile, writeTextFile } from '../text-file.ts';
 import { shaped } from '../yaml-file.ts';
 
 /** A log, and how to get values it keeps apart. */
@@ -50,7 +49,7 @@ Exit code: 0 the same, 1 different, 2 wrong use, 4 no server.`,
       const { save } = call.texts;
       if (save !== undefined) {
         const kept = { ...log, payloads: { ...log.payloads, ...Object.fromEntries(payloads) } };
-        await writeFile(save, `${JSON.stringify(kept, null, 1)}\n`);
+        await writeTextFile(save, `${JSON.stringify(kept, null, 1)}\n`);
       }
       return tell(call, log, redecision);
     } finally {

@@ -2,7 +2,6 @@
  * `callboard simulate`: what a playbook would do if its tools answered so and so. No server, no worker, no request; the
  * picture goes to stderr, the result to stdout.
  */
-import { writeFile } from 'node:fs/promises';
 import * as v from 'valibot';
 import { isMap, type Json, type JsonMap } from '../../../machines/json.ts';
 import { printable } from '../../log.ts';
@@ -17,6 +16,7 @@ import { fileLibrary } from '../file-library.ts';
 import { inputsOf } from '../inputs.ts';
 import { durationText } from '../live-view.ts';
 import { problemLine, problemsOf, readPlaybookFile } from '../playbook-file.ts';
+import { writeTextFile } from '../text-file.ts';
 import { shaped, yamlOfFile } from '../yaml-file.ts';
 
 const script = v.strictObject(simulationFields);
@@ -52,7 +52,7 @@ Exit code: 0 completed, 1 failed, 2 wrong use or invalid playbook, 3 cancelled, 
     const document = { content: file.text, path: null, version: 1, catalogId: null };
     const simulation = await simulate(toSimulation(document, given), fileLibrary(name, call.lists['with'] ?? []));
     const { log } = call.texts;
-    if (log !== undefined) await writeFile(log, `${JSON.stringify(recordedLog(simulation, file.text), null, 1)}\n`);
+    if (log !== undefined) await writeTextFile(log, `${JSON.stringify(recordedLog(simulation, file.text), null, 1)}\n`);
     const told = simulatedToWire(simulation);
     if (call.flags['json']) call.terminal.out(`${JSON.stringify(told, null, 2)}\n`);
     else show(call, told, given);

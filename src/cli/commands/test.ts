@@ -1,5 +1,5 @@
 /** `callboard test`: playbooks against files of cases, each one a simulation. */
-import { readdir, stat, writeFile } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import * as v from 'valibot';
 import { isMap } from '../../../machines/json.ts';
@@ -11,6 +11,7 @@ import { EXIT } from '../exit-code.ts';
 import { fileLibrary } from '../file-library.ts';
 import { type JunitSuite, junitXml } from '../junit.ts';
 import { problemLine, problemsOf, readPlaybookFile } from '../playbook-file.ts';
+import { writeTextFile } from '../text-file.ts';
 import { shaped, yamlOfFile } from '../yaml-file.ts';
 
 const testFile = v.strictObject({
@@ -37,7 +38,7 @@ Exit code: 0 all as expected, 1 not all, 2 wrong use, or a test file or playbook
     const { junit, only } = call.texts;
     if (only !== undefined && suites.every((suite) => suite.cases.length === 0))
       throw new UsageError(`no case has '${only}' in its name`);
-    if (junit !== undefined) await writeFile(junit, junitXml(suites));
+    if (junit !== undefined) await writeTextFile(junit, junitXml(suites));
     const cases = suites.flatMap((suite) => suite.cases);
     const failed = cases.filter(({ failures }) => failures.length > 0).length;
     if (call.flags['json']) call.terminal.out(`${JSON.stringify(suites, null, 2)}\n`);
