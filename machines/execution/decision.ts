@@ -7,6 +7,7 @@ import { isMap, type Json, type JsonMap } from '../json.ts';
 import { known, present } from '../known.ts';
 import { TemplateError } from '../playbook/template/errors.ts';
 import { Facade, type Scope } from '../playbook/template/facade.ts';
+import { storable } from '../playbook/template/storable.ts';
 import { renderTree } from '../playbook/template/tree.ts';
 import { MissingPayload } from '../playbook/values.ts';
 import type { IterationError } from './loop-end.ts';
@@ -84,7 +85,7 @@ export function recordSet(
   const { stage } = decision;
   const rendered = assignments.map(({ assignment, value }) => ({
     path: assignment.path,
-    value: renderTree(value, scope, stage.limits.template),
+    value: storable(renderTree(value, scope, stage.limits.template), assignment.value),
   }));
   recordVariables(decision, step, source, rendered);
 }

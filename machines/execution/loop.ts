@@ -8,6 +8,7 @@ import { known, present } from '../known.ts';
 import type { Loop } from '../playbook/document.ts';
 import { evaluateNative } from '../playbook/template/render.ts';
 import type { Limits } from '../playbook/template/run.ts';
+import { storable } from '../playbook/template/storable.ts';
 import { renderTree } from '../playbook/template/tree.ts';
 import { NeedPayload } from '../playbook/values.ts';
 import { continueCursor, enterCursor } from './cursor.ts';
@@ -116,14 +117,15 @@ function openLoop(decision: Decision, plan: StepPlan, spec: Loop, situation: Sit
   const { step } = plan;
   const scope = new ServerScope(stage, situation);
   let value: unknown;
+  let items: readonly Json[] | null;
   let limit: unknown = PARALLEL_DEFAULT;
   try {
     value = collectionIn(plan, scope, stage.limits.template);
+    items = storable(collectionOf(value), spec.in);
     if (plan.maxInFlight !== null) limit = renderTree(plan.maxInFlight, scope, stage.limits.template);
   } catch (error) {
     return { failure: transformFailure(error, `loop of step '${step.name}'`) };
   }
-  const items = collectionOf(value);
   if (items === null) {
     const expression = typeof spec.in === 'string' ? spec.in : JSON.stringify(spec.in);
     return {

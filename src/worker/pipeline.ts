@@ -6,6 +6,7 @@
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import type { Assignment, Rule, Task } from '../../machines/playbook/document.ts';
 import type { FinishedTask } from '../../machines/playbook/pipeline-value.ts';
+import { storable } from '../../machines/playbook/template/storable.ts';
 import type { ToolFailure, ToolOutcome } from '../tools/tool.ts';
 import { type EndedTry, engineFailure, envelopeOf } from './outcome.ts';
 import { type RetryPlan, retryDelayMs, retryPlan, ruleOn } from './rules.ts';
@@ -293,7 +294,11 @@ class Pipeline {
   /** All values of one map are rendered before the first is assigned (language 6.1). */
   async #render(assignments: readonly Assignment[]): Promise<RenderedAssignment[]> {
     const rendered: RenderedAssignment[] = [];
-    for (const target of assignments) rendered.push({ target, value: await this.#deps.renders.value(target.value) });
+    for (const target of assignments) {
+      const value = await this.#deps.renders.value(target.value);
+      // What stays in this command needs no place in a log.
+      rendered.push({ target, value: target.scope === 'ctx' ? storable(value, target.value) : value });
+    }
     return rendered;
   }
 

@@ -390,6 +390,17 @@ describe('set', () => {
     expect(failed).toMatchObject({ outcome: 'error', error: { kind: 'not_found' } });
   });
 
+  it('with text that no log can hold fails the task where the value would go home', async () => {
+    const text = "{{ '\\x00' }}";
+    const kept = await run({ tool: { kind: 'noop', set: { 'ctx.a': text } } });
+    expect(kept).toMatchObject({ outcome: 'error', error: { kind: 'transform' } });
+    const own = [
+      { name: 'a', kind: 'noop', set: { 'iter.a': text, b: text } },
+      { name: 'b', kind: 'noop', result: '{{ (iter.a ~ b) | length }}' },
+    ];
+    expect(await run({ tool: own })).toMatchObject({ outcome: 'ok', data: { b: 2 } });
+  });
+
   it('travels home although the command fails', async () => {
     const report = await run({
       tool: { kind: 'noop', ...policy(rule(null, { do: 'fail', set: { 'ctx.why': 'x' } })) },

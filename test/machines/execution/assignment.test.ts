@@ -130,6 +130,20 @@ describe('at the end of a step', () => {
     expect(failed.end.context['error_detail']).toMatchObject({ errors: [{ step: 'a', kind: 'transform' }] });
   });
 
+  test.each(["{{ '\\x00' }}", "{{ ['\\ud800'] }}"])('text that no log can hold is an error: %s', (text) => {
+    const failed = given([step('a', { set: { 'ctx.x': text } })])
+      .start()
+      .ok('a');
+    expect(failed.end.context['error_detail']).toMatchObject({ errors: [{ step: 'a', kind: 'transform' }] });
+    const arcs = first(arc('b', { set: { 'ctx.x': text } }));
+    const story = given([step('a', arcs), step('b')])
+      .start()
+      .ok('a');
+    expect(story.end.context['error_detail']).toMatchObject({ errors: [{ step: 'a', kind: 'transform' }] });
+    const loop = given([step('a', { loop: { in: [text], iterator: 'item' } })]).start();
+    expect(loop.end.context['error_detail']).toMatchObject({ errors: [{ step: 'a', kind: 'transform' }] });
+  });
+
   test('an error in an arc set fails the execution', () => {
     const story = given([
       step('a', first(arc('b', { set: { 'ctx.x': '{{ 1 / 0 }}' } }), arc('c', 'error'))),
