@@ -103,6 +103,7 @@ export class Clients {
         return;
       }
       case 'byHand': {
+        if (deed.isFiled) await this.#file(executionId, `h${executionId}`, true);
         const row = database.store.executions().find((each) => each.executionId === executionId);
         const log = database.store.log(executionId);
         const last = log.at(-1);
@@ -146,8 +147,8 @@ export class Clients {
     }
   }
 
-  async #batch(executionId: number, key: string, isEnd: boolean): Promise<void> {
-    const { ledger } = this.#parts;
+  /** A batch of a client, told as an end where `isEnd`; null when it was not accepted or nobody answered. */
+  async #file(executionId: number, key: string, isEnd: boolean) {
     const base = {
       meta: {},
       workerId: null,
@@ -168,8 +169,14 @@ export class Clients {
     const receipt = await this.#insist('batch', (server) =>
       server.batches.accept({ executionId, events, workerId: null, idempotencyKey: key, bodyHash }),
     );
+    if (receipt !== null) noteBatch(this.#parts.ledger, executionId, key, receipt);
+    return receipt;
+  }
+
+  async #batch(executionId: number, key: string, isEnd: boolean): Promise<void> {
+    const receipt = await this.#file(executionId, key, isEnd);
     if (receipt === null) return;
-    noteBatch(ledger, executionId, key, receipt);
+    const { ledger } = this.#parts;
     const seen: string[] = [];
     ledger.seen.push({ requestId: receipt.requestId, states: seen });
     for (let look = 0; look < 20; look += 1) {

@@ -31,7 +31,8 @@ export type Deed =
   | { readonly kind: 'start'; readonly path: string; readonly key: string; readonly repeats: number }
   | { readonly kind: 'cancel'; readonly nth: number; readonly cascade: boolean }
   | { readonly kind: 'finalize'; readonly nth: number }
-  | { readonly kind: 'byHand'; readonly nth: number }
+  /** `isFiled`: right behind a batch that ends the run, so that its events wait when the row comes. */
+  | { readonly kind: 'byHand'; readonly nth: number; readonly isFiled: boolean }
   | { readonly kind: 'cleanup'; readonly minutes: number; readonly dryRun: boolean }
   | {
       readonly kind: 'batch';
@@ -252,7 +253,7 @@ function drawHappenings(chance: Chance, sizes: Sizes): readonly Happening[] {
     });
   }
   if (isCalm) return list;
-  if (chance.isOneIn(5)) some(1, () => ['f', { kind: 'byHand', nth: nth() }]);
+  if (chance.isOneIn(5)) some(1, () => ['f', { kind: 'byHand', nth: nth(), isFiled: chance.isOneIn(2) }]);
   const server = () => chance.below(servers);
   const downMs = () => chance.pick([10, 1_000, 8_000]);
   if (chance.isOneIn(2)) some(3, () => ['f', { kind: 'killServer', who: server(), downMs: downMs() }]);
