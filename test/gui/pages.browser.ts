@@ -193,7 +193,7 @@ test('long names, deep values and many steps stay inside narrow windows', async 
     tool: { kind: 'noop', result: '{{ workload.deep }}' },
     ...(n === 3 ? {} : { next: { arcs: [{ step: long(`step_${n + 1}`), when: "{{ 'x' * 80 != '' }}" }] } }),
   }));
-  const playbook = { apiVersion: 'callboard/v2', kind: 'Playbook', workload: { deep: {} } };
+  const playbook = { apiVersion: 'callboard/v2', kind: 'Playbook', workload: { deep: {}, [long('input')]: '' } };
   const register = (metadata: object, workflow: object) =>
     server.call('POST', '/api/catalog/register', { content: JSON.stringify({ ...playbook, metadata, workflow }) });
   await register({ name: 'long', path }, steps);
@@ -219,6 +219,11 @@ test('long names, deep values and many steps stay inside narrow windows', async 
     await openPage(page, server.base + address);
     expect(await sideways(page), address).toBe(0);
   }
+  await openPage(page, `${server.base}/ui/playbooks/${path}`);
+  await page.getByRole('button', { name: 'Run…' }).click();
+  const isInside = await page.locator('dialog[open]').evaluate((dialog) => dialog.scrollWidth <= dialog.clientWidth);
+  expect(isInside).toBe(true);
+  await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Menu' }).click();
   await page.getByRole('link', { name: 'Workers', exact: true }).click();
   await page.getByRole('heading', { name: 'Workers and commands' }).waitFor();
