@@ -551,7 +551,8 @@ export class Executions implements ExecutionService {
         `The idempotency key was used for execution ${known.executionId} with another request`,
       );
     }
-    return this.#receipt(known, 0, true, request.waitMs ?? null);
+    const issued = await this.#parts.store.issuedAtStart(known.executionId);
+    return this.#receipt(known, issued, true, request.waitMs ?? null);
   }
 
   async #receipt(

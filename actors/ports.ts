@@ -413,6 +413,8 @@ export interface Store {
   ): Promise<void>;
   execution(executionId: number): Promise<ExecutionRow | null>;
   byIdempotencyKey(path: string, key: string): Promise<ExecutionRow | null>;
+  /** How many commands the first turn of an execution issued. */
+  issuedAtStart(executionId: number): Promise<number>;
   /** Running executions below this one (children, grandchildren …), parents first. */
   runningDescendants(executionId: number): Promise<readonly number[]>;
   /**

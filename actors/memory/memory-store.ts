@@ -315,6 +315,11 @@ export function createMemoryStore(
     async byIdempotencyKey(path, key) {
       return find(executions, path, key);
     },
+    async issuedAtStart(executionId) {
+      const log = [...(logs.get(executionId)?.events ?? [])].sort((a, b) => a.eventId - b.eventId);
+      const next = log.findIndex((event) => event.causeId > 1);
+      return log.slice(0, next < 0 ? log.length : next).filter(({ type }) => type === 'command.issued').length;
+    },
     async runningDescendants(executionId) {
       const all = [...executions.values()].map((stored) => stored.row).sort((a, b) => a.executionId - b.executionId);
       const found: ExecutionRow[] = [];

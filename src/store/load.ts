@@ -108,6 +108,12 @@ export async function endingOf(pipeline: Pipeline, executionId: number): Promise
   return ending ?? null;
 }
 
+/** Reads no further than to the first row of another turn. */
+export async function issuedAtStart(pipeline: Pipeline, executionId: number): Promise<number> {
+  const rows = await lookUp<{ issued: number }>(pipeline, 'issued_at_start', ISSUED_AT_START, [executionId]);
+  return rows[0]?.issued ?? 0;
+}
+
 export async function executionById(pipeline: Pipeline, executionId: number): Promise<ExecutionRow | null> {
   const rows = await lookUp<ExecutionRow>(pipeline, 'execution_by_id', EXECUTION_BY_ID, [executionId]);
   return rows[0] ?? null;
@@ -226,6 +232,12 @@ const ENDING = `
 select ${EVENT_COLUMNS}
 from core.event
 where execution_id = $1 and event_type in ('playbook.completed', 'playbook.failed', 'execution.cancelled')`;
+
+const ISSUED_AT_START = `
+select count(*)::int as issued
+from core.event
+where execution_id = $1 and event_type = 'command.issued' and event_id < coalesce(
+  (select event_id from core.event where execution_id = $1 and cause_id > 1 order by event_id limit 1), 9007199254740991)`;
 
 const EXECUTION_BY_ID = `select ${EXECUTION_COLUMNS} from core.execution where execution_id = $1`;
 

@@ -67,6 +67,14 @@ describe('a start', () => {
     });
   });
 
+  test('with a used key and the same body answers what the first was answered, however far the run is', async () => {
+    const world = new World({ three: [step('a', first('b')), step('b'), step('end')] });
+    const { startedAt, ...once } = await world.start('three', { idempotencyKey: 'k' });
+    expect(once).toMatchObject({ commandsGenerated: 1, duplicate: false });
+    for (let count = 0; count < 2; count += 1) await world.report((await world.claim())[0] as GrantedCommand);
+    expect(await world.start('three', { idempotencyKey: 'k' })).toEqual({ ...once, startedAt, duplicate: true });
+  });
+
   test.each([{ version: 1 }, { executionPool: 'gpu' }, { priority: 5 }, { labels: { team: 'ops' } }])(
     'with a used key and %j beside the same inputs is refused',
     async (said) => {

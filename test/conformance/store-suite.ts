@@ -673,6 +673,18 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
     });
 
     describe('reads of executions', () => {
+      test('count what the first turn issued, and nothing of later ones', async () => {
+        const id = await newExecution();
+        const issued = (n: number, causeId: number) =>
+          event(id, catalogId, n, { causeId, type: 'command.issued', status: 'pending' });
+        expect(await store.issuedAtStart(id)).toBe(0);
+        await store.commit(flush({ events: [issued(2, 1), issued(3, 1)] }));
+        expect(await store.issuedAtStart(id)).toBe(2);
+        await store.commit(flush({ events: [event(id, catalogId, 4), issued(5, 4)] }));
+        expect(await store.issuedAtStart(id)).toBe(2);
+        expect(await store.issuedAtStart(harness.nextId())).toBe(0);
+      });
+
       test('find children whose parent gave up waiting or was itself ended by a cascade, and no others', async () => {
         const failing = await newExecution();
         const child = async (wait: 'waits' | 'started', closing: Partial<EventRow>, parent = failing, last = 0) => {
