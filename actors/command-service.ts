@@ -82,7 +82,7 @@ export class Commands implements CommandService {
   constructor(parts: CommandServiceParts) {
     this.#parts = parts;
     const { store, clock, policy, cancelCheckSeconds } = parts;
-    this.#holds = new Holds({ store, clock, leaseSeconds: policy.leaseSeconds, cancelCheckSeconds });
+    this.#holds = new Holds({ store, clock, policy, cancelCheckSeconds });
     this.#unnamed = new UnnamedGrants((workerId) => parts.store.heldBy(workerId));
   }
 
@@ -93,6 +93,8 @@ export class Commands implements CommandService {
     workers.seen(workerId);
     for (let round = 0; ; round += 1) {
       const known = await this.#row(commandId);
+      // Another process may have gone on with the command, and an answer that writes nothing would not notice.
+      supervisor.refresh(known.executionId, known.latestEventId);
       const holder = known.workerId === null ? null : await workers.holder(known.workerId);
       const answer = await flusher.submit({
         executionId: known.executionId,

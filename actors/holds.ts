@@ -3,6 +3,7 @@
  * ordinary exchange asks nothing; every now and then, and as soon as a hint tells of the end of a run, the store is asked,
  * because another process may have ended the run or given the command away.
  */
+import { type ClaimPolicy, hardTimeoutMs } from '../machines/command/claim.ts';
 import { instantOf, isoOf } from '../machines/command/instant.ts';
 import type { Clock, CommandRow, Store, StoredHold } from './ports.ts';
 import { Recent } from './recent.ts';
@@ -11,13 +12,14 @@ import type { Hold, StopOrder } from './services.ts';
 export interface HoldsParts {
   readonly store: Pick<Store, 'command' | 'execution' | 'holds' | 'touch'>;
   readonly clock: Clock;
-  readonly leaseSeconds: number;
+  readonly policy: ClaimPolicy;
   /** A worker hears within this time that its command was ended, whatever became of the hints. */
   readonly cancelCheckSeconds: number;
 }
 
-/** `heartbeat_at` of a held command is written at most this often. */
+/** `heartbeat_at` of a held command is written at most this often, or three times in a hard time-out that is shorter. */
 const TOUCH_EVERY_MS = 10_000;
+const TOUCHES_PER_TIMEOUT = 3;
 /** Commands whose end another process wrote are forgotten when there is no room. What is forgotten is asked of the store. */
 const HELD_MAX = 100_000;
 const ENDED_MAX = 10_000;
@@ -33,6 +35,7 @@ interface Held {
 
 export class Holds {
   readonly #parts: HoldsParts;
+  readonly #touchEveryMs: number;
   /** By command. */
   readonly #held = new Recent<number, Held>({ countMax: HELD_MAX, sizeMax: HELD_MAX });
   /** Executions that another process has ended lately. */
@@ -42,6 +45,7 @@ export class Holds {
 
   constructor(parts: HoldsParts) {
     this.#parts = parts;
+    this.#touchEveryMs = Math.min(TOUCH_EVERY_MS, hardTimeoutMs(parts.policy) / TOUCHES_PER_TIMEOUT);
   }
 
   /** The worker has just been told that it has this command. */
@@ -132,11 +136,11 @@ export class Holds {
   }
 
   async #touch(holding: readonly Hold[], now: number): Promise<void> {
-    const nextWakeAt = isoOf(now + this.#parts.leaseSeconds * 1000);
+    const nextWakeAt = isoOf(now + this.#parts.policy.leaseSeconds * 1000);
     const touches: Parameters<Store['touch']>[0][number][] = [];
     for (const hold of holding) {
       const held = this.#held.get(hold.commandId);
-      if (held === undefined || held.attempt !== hold.attempt || now - held.touchedAt < TOUCH_EVERY_MS) continue;
+      if (held === undefined || held.attempt !== hold.attempt || now - held.touchedAt < this.#touchEveryMs) continue;
       held.touchedAt = now;
       touches.push({ ...hold, executionId: held.executionId, nextWakeAt });
     }

@@ -6,7 +6,7 @@
  */
 import { instantOf, isoOf } from '../machines/command/instant.ts';
 import { DomainError } from './errors.ts';
-import type { Clock, Ids, Log, Meter } from './ports.ts';
+import type { Bus, Clock, Ids, Log, Meter } from './ports.ts';
 import { Recent } from './recent.ts';
 import type { Hold, Holder, Registration, StopOrder, WorkerRow, WorkerService } from './services.ts';
 
@@ -46,10 +46,14 @@ export interface WorkerHooks {
 
 export interface WorkerServiceParts {
   readonly store: RuntimeStore;
+  /** Other processes hear at once of who came, went or changed; without that they see it in a second. */
+  readonly bus: Pick<Bus, 'publish' | 'subscribe'>;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
   readonly meter: Meter;
+  /** Heartbeat age from which a worker counts as stale. */
+  readonly staleSeconds: number;
   /** Longest pause between two looks for silent workers while claims are open. */
   readonly sweepIntervalSeconds: number;
 }
@@ -83,6 +87,7 @@ export class Workers implements WorkerService {
   /** Names looked up in vain, and when. Callers choose names, so there is an end to them. */
   readonly #missing = new Recent<string, number>({ countMax: MISSING_MAX, sizeMax: MISSING_MAX });
   #hooks: WorkerHooks = { onOffline: () => {}, onRestart: () => {}, stopOrders: async () => [] };
+  readonly #unsubscribe: () => void;
   #timers: NodeJS.Timeout[] = [];
   #sweepSoon: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
@@ -90,6 +95,9 @@ export class Workers implements WorkerService {
 
   constructor(parts: WorkerServiceParts) {
     this.#parts = parts;
+    this.#unsubscribe = parts.bus.subscribe((topic, hints) => {
+      if (topic === 'workers') for (const { name } of hints) if (typeof name === 'string') this.#doubt(name);
+    });
   }
 
   /** The command side is built after this one and told here. */
@@ -106,6 +114,7 @@ export class Workers implements WorkerService {
 
   async stop(): Promise<void> {
     this.#isStarted = false;
+    this.#unsubscribe();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers = [];
     await this.writeHeartbeats(true).catch(() => {});
@@ -117,6 +126,7 @@ export class Workers implements WorkerService {
     await this.#parts.ids.reserve(1);
     const { row, restarted } = await this.#parts.store.save(registration, this.#parts.ids.next());
     this.#remember(row);
+    this.#tell(row.name);
     if (restarted) {
       this.#parts.log.info('A worker was started again.', { worker_id: row.name });
       this.#hooks.onRestart(row.name);
@@ -142,6 +152,7 @@ export class Workers implements WorkerService {
     const row = await this.#parts.store.find(name);
     if (row === null || !(await this.#parts.store.setStatus(name, kind, 'offline'))) return { released: 0 };
     if (kind === null || kind === row.kind) this.#setOffline(name);
+    this.#tell(name);
     this.#hooks.onOffline(name);
     return { released: row.openCommands };
   }
@@ -222,6 +233,7 @@ export class Workers implements WorkerService {
       this.#setOffline(name);
       log.info('A silent worker was set offline.', { worker_id: name });
       meter.count('svc_worker_offline_total');
+      this.#tell(name);
       this.#hooks.onOffline(name);
     }
     const overdueAt = await store.nextOverdueAt();
@@ -234,7 +246,7 @@ export class Workers implements WorkerService {
     const due: { known: Known; at: number }[] = [];
     for (const known of this.#known.values()) {
       const at = known.polls > 0 ? now : known.seenAt;
-      const pauseMs = all ? 0 : pauseOf(known.row);
+      const pauseMs = all ? 0 : this.#pauseOf(known.row);
       if (known.row.status !== 'offline' && at > known.writtenAt && at - known.writtenAt >= pauseMs)
         due.push({ known, at });
     }
@@ -247,6 +259,19 @@ export class Workers implements WorkerService {
     await this.#parts.store.setStatus(row.name, row.kind, status);
     const known = this.#known.get(row.name);
     if (known !== undefined) known.row = { ...known.row, status };
+    this.#tell(row.name);
+  }
+
+  /** Before its commands are announced: whoever hears of those then judges by what is true. */
+  #tell(name: string): void {
+    this.#parts.bus.publish('workers', [{ name }]);
+  }
+
+  /** The next question is asked of the store. */
+  #doubt(name: string): void {
+    const known = this.#known.get(name);
+    if (known !== undefined) known.refreshedAt = Number.NEGATIVE_INFINITY;
+    this.#missing.delete(name);
   }
 
   #setOffline(name: string): void {
@@ -280,6 +305,12 @@ export class Workers implements WorkerService {
     const known = this.#known.get(row.name);
     if (known === undefined || known.row.runtimeId !== row.runtimeId) return written;
     return Math.max(written, known.seenAt, known.polls > 0 ? this.#parts.clock.now() : 0);
+  }
+
+  /** Two more of them fit before its silence counts, and nobody is called stale for a heartbeat that lies here. */
+  #pauseOf({ heartbeatSeconds, offlineAfterSeconds }: WorkerRow): number {
+    const patienceMs = Math.min(offlineAfterSeconds, this.#parts.staleSeconds) * 1000;
+    return Math.max((heartbeatSeconds * 1000) / 3, Math.min(patienceMs / 3, WRITE_AT_LEAST_MS));
   }
 
   /** Workers this process hears, whatever the database knows of it yet. */
@@ -327,11 +358,6 @@ export class Workers implements WorkerService {
       again(SWEEP_SOON_MS);
     };
   }
-}
-
-/** Two more of them fit before its silence counts, and nobody is called stale for a heartbeat that lies here. */
-function pauseOf({ heartbeatSeconds, offlineAfterSeconds }: WorkerRow): number {
-  return Math.max((heartbeatSeconds * 1000) / 3, Math.min((offlineAfterSeconds * 1000) / 3, WRITE_AT_LEAST_MS));
 }
 
 function statusOf(status: string | null): string | null {

@@ -200,7 +200,8 @@ function isActive(holder: ClaimHolder): boolean {
   return holder.status === 'ready' || holder.status === 'draining';
 }
 
-function hardTimeoutMs(policy: ClaimPolicy): number {
+/** Silence about a command after which even a healthy holder may lose it. */
+export function hardTimeoutMs(policy: ClaimPolicy): number {
   return Math.max(policy.hardTimeoutSeconds, policy.leaseSeconds) * 1000;
 }
 

@@ -204,10 +204,12 @@ export async function startServices(config: Config, options: ServicesOptions): P
     });
     const workers = new Workers({
       store: createRuntimeStore(database.reads),
+      bus,
       ids,
       clock,
       log: log.child('workers'),
       meter: metrics,
+      staleSeconds: config.workerHeartbeatStaleSeconds,
       sweepIntervalSeconds: config.runtimeSweepIntervalSeconds,
     });
     const keychainStore = createKeychainStore(database.reads);

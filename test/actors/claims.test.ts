@@ -135,6 +135,29 @@ describe('a claim by id', () => {
     expect((await other.commands.claim(second, 'bob', null)).row.attempt).toBe(1);
     expect((await behind.commands.claim(commandId, 'bob', null)).row.attempt).toBe(1);
   });
+
+  test('at a server that remembers the holder before is judged by what is true', async () => {
+    const other = world.another();
+    await claim('alice');
+    world.clock.advance(11_000);
+    await other.commands.claim(commandId, 'bob', null);
+    world.register('alice');
+    await expect(claim('alice')).rejects.toMatchObject({
+      code: 'active_claim',
+      data: { worker_id: 'bob', claim_policy: { reason: 'lease_active', attempt: 2 } },
+    });
+  });
+
+  test('of the holder is refused by a server that has not heard that the work has begun', async () => {
+    const other = world.another();
+    await claim('alice');
+    const begun = { commandId, attempt: 1, workerId: 'alice' };
+    await other.executions.recordEvent(world.eventOf(id, 'command.started', begun));
+    await expect(claim('alice')).rejects.toMatchObject({
+      code: 'active_claim',
+      data: { claim_policy: { reason: 'lease_active' } },
+    });
+  });
 });
 
 describe('claiming many', () => {
@@ -522,13 +545,16 @@ describe('an exchange', () => {
     expect(world.asking).toEqual([]);
   });
 
-  test('refreshes what is still held, so that it is not taken away', async () => {
-    const world = new World({ one: [step('a')] });
+  test.each([
+    { hardTimeoutSeconds: 180, leaseSeconds: 120, everySeconds: 10 },
+    { hardTimeoutSeconds: 6, leaseSeconds: 3, everySeconds: 1 },
+  ])('refreshes what is still held, so that it is not taken away: %o', async ({ everySeconds, ...times }) => {
+    const world = new World({ one: [step('a')] }, { policy: { ...times, heartbeatStaleSeconds: 30 } });
     const { executionId } = await world.start('one');
     const [command] = await world.claim('alice');
     const hold = { commandId: command?.row.commandId ?? 0, attempt: 1 };
-    for (let count = 0; count < 20; count += 1) {
-      world.clock.advance(10_000);
+    for (let count = 0; count < 19; count += 1) {
+      world.clock.advance(everySeconds * 1000);
       await world.server.commands.exchange({
         workerId: 'alice',
         instance: null,

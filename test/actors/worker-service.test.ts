@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { createMemoryExchange, type MemoryExchange } from '../../actors/memory/memory-bus.ts';
 import { createStepClock, type StepClock } from '../../actors/memory/step-clock.ts';
 import type { Hold, Registration, StopOrder, WorkerRow } from '../../actors/services.ts';
 import { type RuntimeStore, Workers } from '../../actors/worker-service.ts';
@@ -85,19 +86,23 @@ function memoryRuntimeStore(clock: StepClock) {
 }
 
 let clock: StepClock;
+let exchange: MemoryExchange;
 let memory: ReturnType<typeof memoryRuntimeStore>;
 let heard: string[];
 let orders: StopOrder[];
 let nextId = 900;
 
-function serverProcess(): Workers {
+function serverProcess(change: { readonly staleSeconds?: number } = {}): Workers {
   const workers = new Workers({
     store: memory.store,
+    bus: exchange.connect(),
     clock,
     ids: { next: () => ++nextId, reserve: async () => {} },
     log: quiet,
     meter: noMeter,
+    staleSeconds: 30,
     sweepIntervalSeconds: 15,
+    ...change,
   });
   workers.connect({
     onOffline: (name) => heard.push(`offline ${name}`),
@@ -109,6 +114,7 @@ function serverProcess(): Workers {
 
 beforeEach(() => {
   clock = createStepClock();
+  exchange = createMemoryExchange();
   memory = memoryRuntimeStore(clock);
   heard = [];
   orders = [];
@@ -173,6 +179,19 @@ describe('a heartbeat', () => {
       await workers.writeHeartbeats();
     }
     expect(memory.beats.length).toBe(3);
+  });
+
+  it('is written before another process could call a patient worker stale', async () => {
+    const [here, there] = [serverProcess({ staleSeconds: 3 }), serverProcess({ staleSeconds: 3 })];
+    await here.register(registration({ heartbeatSeconds: 1, offlineAfterSeconds: 90 }));
+    for (let beat = 0; beat < 60; beat++) {
+      clock.advance(100);
+      here.seen('alice');
+      await here.writeHeartbeats();
+      const holder = await there.holder('alice');
+      expect(clock.now() - (holder?.heartbeatAt ?? 0)).toBeLessThan(3_000);
+    }
+    expect(memory.beats.length).toBe(6);
   });
 });
 
@@ -251,11 +270,37 @@ describe('memory', () => {
     expect(await workers.holder('alice')).toBeNull();
     expect(workers.holderInMemory('alice')).toBeNull();
     await workers.register(registration());
+    await workers.holder('alice');
     expect(workers.holderInMemory('alice')).toMatchObject({ name: 'alice', status: 'ready' });
     clock.advance(1000);
     expect(workers.holderInMemory('alice')).toBeUndefined();
     await workers.holder('alice');
     expect(workers.holderInMemory('alice')).toMatchObject({ name: 'alice' });
+  });
+
+  it('is doubted at once when another process says that a worker came, was started again, changed or went', async () => {
+    const [here, there] = [serverProcess(), serverProcess()];
+    const seenThere = async () => (await there.find('alice'))?.status ?? null;
+    expect(await there.holder('alice')).toBeNull();
+    await here.register(registration());
+    expect(there.holderInMemory('alice')).toBeUndefined();
+    expect(await seenThere()).toBe('ready');
+    await here.register(registration({ instance: 'two' }));
+    expect((await there.find('alice'))?.instance).toBe('two');
+    await here.heartbeat('alice', { registration: null, status: 'draining', commands: [] });
+    expect(await seenThere()).toBe('draining');
+    await here.deregister('alice', null);
+    expect(await seenThere()).toBe('offline');
+    await here.register(registration());
+    expect(await seenThere()).toBe('ready');
+    clock.advance(6001);
+    await there.holder('alice');
+    await here.sweep();
+    expect(await seenThere()).toBe('offline');
+    await there.stop();
+    await here.register(registration());
+    expect(await seenThere()).toBe('offline');
+    exchange.connect().publish('workers', [{ name: 7 }]);
   });
 
   it('of names nobody registered has an end, because callers choose them', async () => {

@@ -70,7 +70,8 @@ export function createServer(parts: ServerParts): Server {
   const ids = createIds(parts.takeBlock, ask);
   const bus: Bus = network.connect(life);
   const workers = new Workers({
-    ...{ store: remote(database.runtime, 'runtime'), clock, ids, log, meter },
+    ...{ store: remote(database.runtime, 'runtime'), bus, clock, ids, log, meter },
+    staleSeconds: settings.policy.heartbeatStaleSeconds,
     sweepIntervalSeconds: 2,
   });
   const keychainStore = remote(database.keychain, 'keychain');
