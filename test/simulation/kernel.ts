@@ -19,6 +19,8 @@ interface Entry {
   readonly life: Life | null;
   readonly label: string;
   readonly run: () => void;
+  /** Its time came in a pause. */
+  isHeldUp: boolean;
   isCancelled: boolean;
 }
 
@@ -51,7 +53,8 @@ export class Kernel {
   /** Runs the callback `ms` from now, unless the process is dead by then. */
   after(ms: number, life: Life | null, label: string, run: () => void): Entry {
     this.#sequence += 1;
-    const entry = { at: this.now + Math.max(0, ms), sequence: this.#sequence, life, label, run, isCancelled: false };
+    const at = this.now + Math.max(0, ms);
+    const entry = { at, sequence: this.#sequence, life, label, run, isHeldUp: false, isCancelled: false };
     this.#push(entry);
     return entry;
   }
@@ -59,6 +62,14 @@ export class Kernel {
   /** Resolves in the same process after virtual time. */
   sleep(ms: number, life: Life): Promise<void> {
     return new Promise((resolve) => this.after(ms, life, 'sleep', resolve));
+  }
+
+  /** Ends a pause before its time: what waited for its end happens now, in the order it would have had then. */
+  wake(life: Life): void {
+    life.pausedUntil = 0;
+    for (const entry of this.#heap) if (entry.life === life && entry.isHeldUp) entry.at = this.now;
+    // A sorted array is a heap.
+    this.#heap.sort((a, b) => (isBefore(a, b) ? -1 : 1));
   }
 
   /** Ends the run at once. */
@@ -129,6 +140,7 @@ export class Kernel {
       if (entry.isCancelled || entry.life?.isAlive === false) continue;
       if (entry.life === null || entry.life.pausedUntil <= entry.at) return entry;
       entry.at = entry.life.pausedUntil;
+      entry.isHeldUp = true;
       this.#push(entry);
       this.onHeldUp(entry.life);
     }

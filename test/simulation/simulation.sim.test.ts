@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { Kernel } from './kernel.ts';
 import { MUTANTS, patchesOf, TINY } from './patches.ts';
 import { drawPlan } from './plan.ts';
 import { runSeeds } from './seeds.ts';
@@ -37,6 +38,23 @@ describe('the simulator', () => {
       expect(replace).not.toBe(find);
     },
   );
+
+  test('lets what waited for the end of a pause happen when that is ended early', async () => {
+    const kernel = new Kernel();
+    const [paused, other] = [kernel.life('paused'), kernel.life('other')];
+    const seen: string[] = [];
+    const note = (text: string) => () => void seen.push(`${kernel.now} ${text}`);
+    paused.pausedUntil = 10_000;
+    kernel.after(10, paused, 'first', note('first'));
+    kernel.after(20, paused, 'second', note('second'));
+    kernel.after(700, other, 'not concerned', note('not concerned'));
+    kernel.after(900, paused, 'later', note('later'));
+    await kernel.run(500);
+    expect(seen).toEqual([]);
+    kernel.wake(paused);
+    await kernel.run(1_000);
+    expect(seen).toEqual(['500 first', '500 second', '700 not concerned', '900 later']);
+  });
 
   test('finds the invariants kept and everything ended', async () => {
     expect(await failuresOf(FIRST, 150)).toBe('');

@@ -221,7 +221,7 @@ class Simulation {
   }
 
   #heal(life: Life): void {
-    life.pausedUntil = 0;
+    this.#kernel.wake(life);
     life.skewMs = 0;
   }
 
