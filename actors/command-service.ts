@@ -9,11 +9,11 @@ import { isoOf } from '../machines/command/instant.ts';
 import type { JsonMap } from '../machines/json.ts';
 import type { Claimant, CommandBoard } from './board.ts';
 import { DomainError } from './errors.ts';
-import type { ExecutionActor, Writing } from './execution-actor.ts';
+import type { Engine, ExecutionActor, Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
-import { describeCommand, grantCommand, grantedCommand } from './grant.ts';
+import { describeCommand, grantCommand } from './grant.ts';
 import { Holds } from './holds.ts';
-import type { Clock, CommandRow, Log, Meter, Store } from './ports.ts';
+import type { Clock, CommandRow, ExecutionRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
 import { refuseReserved } from './record-event.ts';
 import {
@@ -54,7 +54,7 @@ export interface CommandServiceParts {
   readonly log: Log;
   readonly meter: Meter;
   readonly policy: ClaimPolicy;
-  readonly stepTimeoutSeconds: number;
+  readonly engine: Engine;
   /** A worker hears within this time that its command was ended, whatever became of the hints. */
   readonly cancelCheckSeconds: number;
   /** Hints from the store for pools this process has not looked at lately. */
@@ -112,11 +112,7 @@ export class Commands implements CommandService {
             policy,
           );
           if (granting.decision !== 'grant') return granting;
-          return {
-            decision: 'grant',
-            row: granting.row,
-            command: grantedCommand(actor, granting.row, policy.leaseSeconds),
-          } as const;
+          return { decision: 'grant', row: granting.row, command: describeCommand(actor, granting.row) } as const;
         },
       });
       // Another process has gone on with the execution.
@@ -186,6 +182,12 @@ export class Commands implements CommandService {
   async get(commandId: number): Promise<GrantedCommand> {
     const row = await this.#row(commandId);
     return this.#describe(row);
+  }
+
+  async describe(execution: ExecutionRow, rows: readonly CommandRow[]): Promise<readonly GrantedCommand[]> {
+    const { supervisor, engine } = this.#parts;
+    const plan = await supervisor.plan(execution.catalogId);
+    return rows.map((row) => describeCommand({ row: execution, plan, engine }, row));
   }
 
   /** Another server gives it, or this one after its restart; a poll that is open answers empty instead. */
@@ -263,10 +265,9 @@ export class Commands implements CommandService {
   }
 
   async #describe(row: CommandRow): Promise<GrantedCommand> {
-    const { supervisor, policy, stepTimeoutSeconds } = this.#parts;
-    const actor = await supervisor.actor(row.executionId);
+    const actor = await this.#parts.supervisor.actor(row.executionId);
     if (actor === null) throw new DomainError('not_found', `Execution ${row.executionId} not found`);
-    return describeCommand(row, actor, policy.leaseSeconds, stepTimeoutSeconds);
+    return describeCommand(actor, row);
   }
 
   // ---------------------------------------------------------------- claims

@@ -188,7 +188,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     log,
     meter,
     policy: settings.policy,
-    stepTimeoutSeconds: settings.stepTimeoutSeconds,
+    engine,
     cancelCheckSeconds: settings.cancelCheckSeconds,
     catchUp: (pools) => recovery.catchUp(pools),
     recordEvent: (input) => executions.recordEvent(input),

@@ -136,17 +136,12 @@ export function metaOf(row: CommandRow): { readonly [key: string]: number | stri
   };
 }
 
-/** What a worker is given (api 3.1 *Command*). */
-export function grantedCommand(actor: ExecutionActor, row: CommandRow, leaseSeconds: number): GrantedCommand {
-  return describeCommand(row, actor, leaseSeconds, actor.engine.stepTimeoutSeconds);
-}
-
+/** A command with what its execution knows of it (api 3.1 *Command*). */
 export function describeCommand(
-  row: CommandRow,
   execution: Pick<ExecutionActor, 'row' | 'plan' | 'engine'>,
-  leaseSeconds: number,
-  stepTimeoutSeconds: number,
+  row: CommandRow,
 ): GrantedCommand {
+  const { engine } = execution;
   const step = execution.plan.steps.get(row.stepName);
   const total = row.meta['iteration_total'];
   return {
@@ -155,10 +150,10 @@ export function describeCommand(
     version: execution.row.version,
     parentExecutionId: execution.row.parentExecutionId,
     toolConfig: (isClaim(row) ? step?.claimConfig : step?.toolConfig) ?? {},
-    timeoutSeconds: step?.step.timeoutSeconds ?? stepTimeoutSeconds,
-    leaseSeconds,
+    timeoutSeconds: step?.step.timeoutSeconds ?? engine.stepTimeoutSeconds,
+    leaseSeconds: engine.leaseSeconds,
     iterationTotal: typeof total === 'number' ? total : null,
-    ...commandTrace(execution.engine.tracer, execution.row, row.commandId),
+    ...commandTrace(engine.tracer, execution.row, row.commandId),
   };
 }
 

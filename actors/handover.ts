@@ -15,7 +15,7 @@ import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { type Claimant, type CommandBoard, suits } from './board.ts';
 import { hintOf } from './command-hint.ts';
 import type { ExecutionActor } from './execution-actor.ts';
-import { type ClaimantName, failExhausted, grantCommand, grantedCommand, judgeClaim } from './grant.ts';
+import { type ClaimantName, describeCommand, failExhausted, grantCommand, judgeClaim } from './grant.ts';
 import type { Job } from './job-queue.ts';
 import type { Clock, CommandHint, CommandRow, Meter, Store, StoredHold } from './ports.ts';
 import type { GrantedCommand } from './services.ts';
@@ -293,7 +293,7 @@ export class Handover {
       decision: granting.decision,
       reason: granting.decision === 'refuse' ? granting.refusal.reason : 'granted',
     });
-    return granting.decision === 'grant' ? grantedCommand(actor, granting.row, policy.leaseSeconds) : null;
+    return granting.decision === 'grant' ? describeCommand(actor, granting.row) : null;
   }
 }
 

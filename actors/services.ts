@@ -320,6 +320,8 @@ export interface CommandService {
   exchange(request: ExchangeRequest): Promise<ExchangeReceipt>;
   /** Throws not_found. */
   get(commandId: number): Promise<GrantedCommand>;
+  /** Commands of one execution, with what it knows of them. */
+  describe(execution: ExecutionRow, rows: readonly CommandRow[]): Promise<readonly GrantedCommand[]>;
 }
 
 export interface Registration {

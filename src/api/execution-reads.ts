@@ -4,7 +4,7 @@ import { DomainError } from '../../actors/errors.ts';
 import type { ExecutionRow, ExecutionStatus } from '../../actors/ports.ts';
 import type { ExecutionListRequest } from '../../actors/services.ts';
 import { RequestError } from '../errors.ts';
-import { commandRow, commandRowToWire } from '../wire/command.ts';
+import { listedCommand, listedCommandToWire } from '../wire/command.ts';
 import { described } from '../wire/described.ts';
 import { event, eventToWire } from '../wire/event.ts';
 import {
@@ -22,7 +22,7 @@ import { id, logPlace } from '../wire/ids.ts';
 import { cutPage, pagination, paginationOf } from '../wire/pagination.ts';
 import { queryDecimal, queryFlag, queryInteger, queryList, queryText } from '../wire/query-fields.ts';
 import { nextLink } from './catalog-reads.ts';
-import type { ApiContext } from './context.ts';
+import { type ApiContext, nowIso } from './context.ts';
 import { ALL_EVENTS } from './events.ts';
 import { type Route, route } from './route.ts';
 
@@ -100,7 +100,7 @@ const detail = v.object({
 });
 
 export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
-  const { reads, executions } = services;
+  const { reads, executions, commands } = services;
 
   async function rowOf(executionIdGiven: number): Promise<ExecutionRow> {
     const row = await reads.execution(executionIdGiven);
@@ -205,7 +205,7 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
       summary: 'Commands of an execution, oldest first',
       params: executionId,
       query: v.object({ after: v.optional(id), limit: v.optional(queryInteger(1, 1000)) }),
-      answer: v.object({ commands: v.array(commandRow), next_after: v.nullable(v.number()) }),
+      answer: v.object({ commands: v.array(listedCommand), next_after: v.nullable(v.number()) }),
       codes: ['not_found'],
       handle: async ({ params, query }) => {
         const row = await rowOf(params.execution_id);
@@ -213,7 +213,12 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
         const after = query.after === undefined ? {} : { after: query.after };
         const found = await reads.commands({ executionId: row.executionId, limit: limit + 1, ...after });
         const { rows, last } = cutPage(found, limit);
-        return { commands: rows.map(commandRowToWire), next_after: last?.commandId ?? null };
+        const seen = await commands.describe(row, rows);
+        const serverTime = nowIso(clock);
+        return {
+          commands: seen.map((each) => listedCommandToWire(each, serverTime)),
+          next_after: last?.commandId ?? null,
+        };
       },
     }),
   ];

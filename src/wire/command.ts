@@ -118,25 +118,13 @@ export function commandToWire(granted: GrantedCommand, serverTime: string): Comm
   };
 }
 
-/** A command in the list of one execution: the wire form without `context` and what only a grant knows. */
-export const commandRow = v.object({
-  command_id: idOut,
-  execution_id: idOut,
-  event_id: idOut,
-  catalog_id: idOut,
-  node_id: v.string(),
-  node_name: v.string(),
-  step: v.string(),
-  action: v.string(),
-  tool_kind: v.string(),
-  pool: v.string(),
-  status: v.string(),
-  attempt: count,
+/** A command in the list of one execution: without its inputs, and with how it went. */
+export const listedCommand = v.object({
+  ...v.omit(command, ['context']).entries,
   max_attempts: count,
   activation: count,
   iteration_index: v.nullable(count),
   priority: count,
-  worker_id: v.nullable(v.string()),
   parked_on: v.nullable(idOut),
   error: v.nullable(v.string()),
   created_at: v.string(),
@@ -146,25 +134,15 @@ export const commandRow = v.object({
   next_wake_at: v.nullable(v.string()),
 });
 
-export function commandRowToWire(row: CommandRow): v.InferOutput<typeof commandRow> {
+export function listedCommandToWire(granted: GrantedCommand, serverTime: string): v.InferOutput<typeof listedCommand> {
+  const { row } = granted;
+  const { context: _, ...seen } = commandToWire(granted, serverTime);
   return {
-    command_id: row.commandId,
-    execution_id: row.executionId,
-    event_id: row.eventId,
-    catalog_id: row.catalogId,
-    node_id: nodeIdOf(row),
-    node_name: row.stepName,
-    step: row.stepName,
-    action: row.toolKind,
-    tool_kind: row.toolKind,
-    pool: row.pool,
-    status: row.status,
-    attempt: row.attempt,
+    ...seen,
     max_attempts: row.maxAttempts,
     activation: row.activation,
     iteration_index: row.iterationIndex,
     priority: row.priority,
-    worker_id: row.workerId,
     parked_on: row.parkedOn === NO_CHILD ? null : row.parkedOn,
     error: row.error,
     created_at: row.createdAt,

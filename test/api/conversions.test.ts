@@ -371,6 +371,18 @@ test.each(['/api/commands', '/api/executions/41007/commands'])('%s goes on where
   expect(await page('limit=3')).toEqual([3, null]);
 });
 
+test('the commands of an execution are commands without their inputs, and tell how they went', async () => {
+  const { app } = testHost(fakeServices());
+  const [{ context, ...one }, listed] = await Promise.all([
+    ask(app, 'GET', '/api/commands/41012').then(({ json }) => json),
+    ask(app, 'GET', '/api/executions/41007/commands').then(({ json }) => json.commands[0]),
+  ]);
+  expect(context).toBeDefined();
+  expect(listed).toEqual({ ...listed, ...one, server_time: listed.server_time });
+  expect(listed).toMatchObject({ priority: 0, parked_on: null, max_attempts: 5 });
+  expect(listed).not.toHaveProperty('context');
+});
+
 test('an execution is asked for once', async () => {
   const { calls, app } = spying('reads', ['execution']);
   await ask(app, 'GET', '/api/executions/41007/cancellation-check');

@@ -335,6 +335,7 @@ export function fakeServices(changes: Changes = {}): Services {
       claimMany: async () => ({ commands: [granted()], stop: [] }),
       exchange: async () => ({ reports: [], commands: [], stop: [], pending: 0 }),
       get: async () => granted(),
+      describe: async (_execution, rows) => rows.map((row) => granted(row)),
       ...changes.commands,
     },
     workers: {
