@@ -128,8 +128,17 @@ export function createToolServerService({ catalog, executions, listTools }: Tool
   };
 
   async function store(entry: CatalogEntry, tools: readonly JsonMap[]): Promise<CatalogEntry> {
-    const content = withTools(entry.payload, tools);
-    const made = await catalog.register({ content, resourceType: 'mcp', path: entry.path, ifChanged: false });
+    const content = withTools(entry.content, entry.payload, tools);
+    const made = await catalog
+      .register({ content, resourceType: 'mcp', path: entry.path, ifChanged: false })
+      .catch((error: unknown) => {
+        if (!(error instanceof DomainError) || error.code !== 'playbook_invalid') throw error;
+        // The rest of the document was stored before, so it is the list that no document can hold.
+        throw new DomainError(
+          'upstream_failed',
+          'The list of the tool server has what cannot be stored in the catalog',
+        );
+      });
     return made.entry;
   }
 }

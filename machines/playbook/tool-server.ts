@@ -5,6 +5,8 @@
 import { dump } from 'js-yaml';
 import { canonicalJson } from '../canonical-json.ts';
 import { isMap, type JsonMap } from '../json.ts';
+import type { YamlEntry, YamlNode } from './yaml-node.ts';
+import { readYaml } from './yaml-source.ts';
 
 export interface ToolServerSpec {
   readonly spec: JsonMap;
@@ -36,9 +38,70 @@ export function haveSameTools(some: readonly JsonMap[], others: readonly JsonMap
   return JSON.stringify(texts(some)) === JSON.stringify(texts(others));
 }
 
-/** The document with these tools, as YAML; comments of the old text are not in it. */
-export function withTools(payload: JsonMap, tools: readonly JsonMap[]): string {
-  return dump({ ...payload, spec: { ...mapAt(payload, 'spec'), tools } }, { lineWidth: -1, noRefs: true });
+/**
+ * The text of an entry with these tools in place of its own; comments and the order of everything else stay. Where the
+ * text does not let a part be replaced (a map in braces, an alias to what goes) the document is written anew.
+ */
+export function withTools(content: string, payload: JsonMap, tools: readonly JsonMap[]): string {
+  const wanted = { ...payload, spec: { ...mapAt(payload, 'spec'), tools } };
+  const text = replaceTools(content, tools);
+  return text !== null && says(text, wanted) ? text : yamlOf(wanted);
+}
+
+function replaceTools(content: string, tools: readonly JsonMap[]): string | null {
+  const reading = readYaml(content);
+  const spec = reading.ok ? entriesOf(reading.root).find(({ key }) => key === 'spec') : undefined;
+  const members = spec === undefined ? [] : entriesOf(spec.value);
+  const [first] = members;
+  if (first === undefined) return null;
+  const old = members.find(({ key }) => key === 'tools');
+  const { text } = reading;
+  const place = linePlace(text, (old ?? first).keyAt.start);
+  if (place === null) return null;
+  // Without tools so far they go behind the last line of the spec.
+  const inside = old === undefined ? ' *\\S' : '(?: +\\S|-\\s)';
+  const end = blockEnd(text, place.nextLine, new RegExp(`^ {${place.indent}}${inside}`));
+  const before = text.slice(0, old === undefined ? end : place.line);
+  const block = yamlOf({ tools }).replaceAll(/^(?=.)/gm, ' '.repeat(place.indent));
+  return `${before}${before === '' || before.endsWith('\n') ? '' : '\n'}${block}${text.slice(end)}`;
+}
+
+function entriesOf(node: YamlNode): readonly YamlEntry[] {
+  return node.kind === 'map' ? node.entries : [];
+}
+
+/** The line a key begins, and where the next one starts; null for a key that is not the first of its line. */
+function linePlace(text: string, keyStart: number): { line: number; indent: number; nextLine: number } | null {
+  const line = text.lastIndexOf('\n', keyStart - 1) + 1;
+  if (!/^ *$/.test(text.slice(line, keyStart))) return null;
+  return { line, indent: keyStart - line, nextLine: nextLineAfter(text, keyStart) };
+}
+
+/** Behind the last line that belongs to a block; empty lines and comments count only with such a line behind them. */
+function blockEnd(text: string, from: number, inside: RegExp): number {
+  let end = from;
+  for (let line = from; line < text.length; ) {
+    const next = nextLineAfter(text, line);
+    const words = text.slice(line, next);
+    if (inside.test(words)) end = next;
+    else if (!/^\s*(?:#|$)/.test(words)) break;
+    line = next;
+  }
+  return end;
+}
+
+function nextLineAfter(text: string, at: number): number {
+  const end = text.indexOf('\n', at);
+  return end < 0 ? text.length : end + 1;
+}
+
+function says(text: string, wanted: JsonMap): boolean {
+  const reading = readYaml(text);
+  return reading.ok && canonicalJson(reading.root.json) === canonicalJson(wanted);
+}
+
+function yamlOf(document: JsonMap): string {
+  return dump(document, { lineWidth: -1, noRefs: true });
 }
 
 function mapAt(map: JsonMap, key: string): JsonMap {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { DomainError } from '../../actors/errors.ts';
 import type { StartRequest } from '../../actors/services.ts';
 import { createToolServerService, type ToolListing } from '../../actors/tool-servers.ts';
 import type { JsonMap } from '../../machines/json.ts';
@@ -7,7 +8,15 @@ import { catalogEntry, RECEIPT } from '../api/fake-services.ts';
 
 const TOOLS = [{ name: 'pods_list', inputSchema: { type: 'object' } }, { name: 'pods_log' }];
 
-function world(spec: JsonMap, listing: ToolListing = { ok: true, tools: TOOLS }, rows: Record<string, string> = {}) {
+const CONTENT = 'kind: Mcp\nmetadata: { name: k8s } # ours\nspec:\n  url: http://k\n';
+
+function world(
+  spec: JsonMap,
+  listing: ToolListing = { ok: true, tools: TOOLS },
+  rows: Record<string, string> = {},
+  content = '',
+  refusal: Error | null = null,
+) {
   const started: StartRequest[] = [];
   const registered: { content: string; path: string | null }[] = [];
   const asked: string[] = [];
@@ -15,6 +24,7 @@ function world(spec: JsonMap, listing: ToolListing = { ok: true, tools: TOOLS },
     path: 'mcp/k8s',
     version: 2,
     kind: 'mcp',
+    content,
     payload: { kind: 'Mcp', metadata: { name: 'k8s' }, spec },
   });
   const service = createToolServerService({
@@ -27,6 +37,7 @@ function world(spec: JsonMap, listing: ToolListing = { ok: true, tools: TOOLS },
           : catalogEntry({ path, kind, status: kind === 'gone' ? 'archived' : 'active' });
       },
       register: async ({ content, path }) => {
+        if (refusal !== null) throw refusal;
         registered.push({ content, path });
         return { entry: { ...server, version: 3 }, unchanged: false, warnings: [] };
       },
@@ -142,6 +153,19 @@ describe('discovery', () => {
     const { service, registered } = world({ url: 'http://k' }, { ok: false, reason, sentence: 'Why' });
     await expect(service.discover(wanted)).rejects.toMatchObject({ code, message: 'Why' });
     expect(registered).toEqual([]);
+  });
+
+  test('keeps the text of the entry around its tools', async () => {
+    const { service, registered } = world({ url: 'http://k' }, undefined, {}, CONTENT);
+    await service.discover(wanted);
+    expect(registered[0]?.content.startsWith(CONTENT)).toBe(true);
+  });
+
+  test('blames the server for a list that the catalog cannot hold', async () => {
+    const { service } = world({ url: 'http://k' }, undefined, {}, CONTENT, new DomainError('playbook_invalid', 'no'));
+    await expect(service.discover(wanted)).rejects.toMatchObject({ code: 'upstream_failed' });
+    const down = world({ url: 'http://k' }, undefined, {}, CONTENT, new DomainError('db_unavailable', 'no'));
+    await expect(down.service.discover(wanted)).rejects.toMatchObject({ code: 'db_unavailable' });
   });
 
   test('needs an address', async () => {
