@@ -72,11 +72,15 @@ export function createInspector(parts: InspectorParts): InspectionService {
   }
 
   /** The place of an event that has been handled; null: the present, which is also what an event still to be handled has. */
-  async function placeOf({ row }: TrailHead, at: number | null): Promise<TrailPosition | null> {
+  async function placeOf(
+    { row }: TrailHead,
+    at: number | null,
+    from: 'query' | 'body' = 'query',
+  ): Promise<TrailPosition | null> {
     if (at === null) return null;
     const place = at > row.lastEventId ? null : await trail.locate(row.executionId, at);
     if (place === null) {
-      const message = `query.at: the log of execution ${row.executionId} ends at event ${row.lastEventId}`;
+      const message = `${from}.at: the log of execution ${row.executionId} ends at event ${row.lastEventId}`;
       throw new DomainError('validation_error', message, { errors: [message] });
     }
     return place.causeId > row.handledThrough ? null : place;
@@ -84,11 +88,11 @@ export function createInspector(parts: InspectorParts): InspectionService {
 
   async function trialOfExecution(request: TrialRequest, executionId: number): Promise<Trial> {
     const head = await headOf(executionId);
-    const place = await placeOf(head, request.at);
+    const place = await placeOf(head, request.at, 'body');
     const tape = await playback.at(head, place);
     const plan = await parts.plan(head.row.catalogId);
     const attempts = await attemptsAt(executionId, Object.keys(runOf(tape.state).open).map(Number), place);
-    const draft = draftOf(request.event, tape.state);
+    const draft = draftOf(request.event, tape.state, head.row.path);
     const now = isoOf(clock.now());
     const { state, recorded } = await rehearse(parts, head.row, plan, tape.mark(), attempts, draft, now);
     const view = viewOfRun(state);
@@ -305,13 +309,20 @@ function guarded(work: () => Trial): Trial {
     return work();
   } catch (error) {
     if (error instanceof DomainError) throw error;
-    const message = `body: the snapshot or the event does not fit the chart: ${error instanceof Error ? error.message : ''}`;
+    const message = `body: the snapshot or the event does not fit the chart: ${misfitOf(error)}`;
     throw new DomainError('validation_error', message, { errors: [message] });
   }
 }
 
+/** What a chart says itself, such as an unknown state; of what its code stumbles over only the place it names. */
+function misfitOf(error: unknown): string {
+  if (!(error instanceof Error) || error instanceof TypeError) return 'the event lacks what the chart needs of it';
+  const [sentence = ''] = error.message.split('\n');
+  return sentence.replace(/:$/, '');
+}
+
 /** The event of a trial as a row: what it leaves out is taken from the command it names. */
-function draftOf(event: JsonMap, state: ExecutionState): EventDraft {
+function draftOf(event: JsonMap, state: ExecutionState, path = ''): EventDraft {
   const commandId = numberIn(event, 'command_id');
   const command = commandId === null ? undefined : runOf(state).open[commandId];
   const type = textIn(event, 'type') ?? '';
@@ -321,7 +332,7 @@ function draftOf(event: JsonMap, state: ExecutionState): EventDraft {
   return {
     type,
     status,
-    nodeName: textIn(event, 'node_name') ?? textIn(event, 'step') ?? command?.step ?? '',
+    nodeName: textIn(event, 'node_name') ?? textIn(event, 'step') ?? command?.step ?? (OF_RUN.test(type) ? path : ''),
     commandId,
     attempt: numberIn(event, 'attempt'),
     stale: event['stale'] === true,
@@ -332,6 +343,7 @@ function draftOf(event: JsonMap, state: ExecutionState): EventDraft {
   };
 }
 
+const OF_RUN = /^(?:execution|playbook)\./;
 const FAILED = /\.(failed|error)$/;
 
 /** A result in the form of a row is taken as it is; anything else is the data. */

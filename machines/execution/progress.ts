@@ -13,6 +13,9 @@ export interface Progress {
   readonly detail: JsonMap;
 }
 
+/** What a running execution shows at most (language 14.5). */
+export const RUNNING_PROGRESS_MAX = 99;
+
 /** Steps that were entered or skipped, as bits by their order in the workflow. */
 export type Touched = Uint32Array;
 
@@ -32,7 +35,7 @@ export function progressOf(run: Run, graph: Graph, touched: Touched, ended: bool
   const done = completed + failed + skipped;
   const total = ended ? done + run.active.length : Math.max(1, done + run.active.length + ahead(run, graph, touched));
   return {
-    percent: ended ? 100 : Math.min(99, Math.round((100 * done) / total)),
+    percent: ended ? 100 : Math.min(RUNNING_PROGRESS_MAX, Math.round((100 * done) / total)),
     detail: {
       total_steps: total,
       completed_steps: completed,

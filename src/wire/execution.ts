@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import type { ExecutionRow } from '../../actors/ports.ts';
 import type { ExecutionInsight } from '../../actors/services.ts';
+import { RUNNING_PROGRESS_MAX } from '../../machines/execution/progress.ts';
 import type { Json, JsonMap } from '../../machines/json.ts';
 import { durationHuman, durationSeconds } from './duration.ts';
 import { json, map } from './fields.ts';
@@ -63,7 +64,7 @@ export function executionToWire(row: ExecutionRow, nowMs: number, insight: Execu
     version: row.version,
     kind: row.kind,
     status: row.status,
-    progress: insight?.progress ?? row.progress,
+    progress: insight === null ? row.progress : progressShown(row, insight),
     progress_detail: insight?.progressDetail ?? row.progressDetail ?? NO_PROGRESS,
     result: row.status === 'completed' ? row.result : null,
     error: row.error,
@@ -84,6 +85,11 @@ export function executionToWire(row: ExecutionRow, nowMs: number, insight: Execu
     labels: row.labels,
     created_by: row.createdBy,
   };
+}
+
+/** The insight may know of an end whose commit is under way; as long as the row is running, so is the execution. */
+function progressShown(row: ExecutionRow, insight: ExecutionInsight): number {
+  return row.status === 'running' ? Math.min(insight.progress, RUNNING_PROGRESS_MAX) : row.progress;
 }
 
 const LISTED_RESULT_BYTES_MAX = 4096;
@@ -131,7 +137,7 @@ export function statusToWire(row: ExecutionRow, insight: ExecutionInsight, full:
     cancelled: row.status === 'cancelled',
     is_cancelled: row.status === 'cancelled',
     completion_inferred: false,
-    progress: row.status === 'running' ? insight.progress : row.progress,
+    progress: progressShown(row, insight),
     progress_detail: row.status === 'running' ? insight.progressDetail : (row.progressDetail ?? insight.progressDetail),
     variables: full ? shortened(insight.variables) : {},
     start_time: row.startTime,

@@ -220,6 +220,27 @@ test('a trial in the past knows what was claimed then', async () => {
   expect(view.states).toEqual(['execution.failed']);
 });
 
+test('a trial of an end names the playbook, and a place beyond the log by its field of the body', async () => {
+  const { world, look } = looking();
+  const { executionId, path } = await world.start('fork');
+  const trial = (at: number) =>
+    look.trial({ machine: 'execution', snapshot: null, executionId, at, event: { type: 'execution.cancelled' } });
+  expect((await trial(1)).recorded[0]).toMatchObject({ type: 'execution.cancelled', nodeName: path });
+  await expect(trial(9999)).rejects.toThrow(/^body\.at: the log of/);
+});
+
+test('what does not fit a chart is told without words of its code', async () => {
+  const { look } = looking();
+  const trial = (machine: string, value: string, event: JsonMap) =>
+    look.trial({ machine, snapshot: { value, context: {} }, executionId: null, at: null, event });
+  const misfit = 'body: the snapshot or the event does not fit the chart: ';
+  await expect(trial('command', 'ODD', { type: 'x' })).rejects.toThrow(`${misfit}State 'ODD' does not exist`);
+  await expect(trial('keychain', 'absent', { type: 'entry.stored' })).rejects.toThrow(
+    `${misfit}Unable to evaluate guard 'isStoredLive' in transition for event 'entry.stored' in state node 'keychain.absent'`,
+  );
+  await expect(trial('keychain', 'absent', { type: 'entry.stored' })).rejects.not.toThrow(/undefined/);
+});
+
 test('a trial of a snapshot names what would be decided, and its answer can be tried on', async () => {
   const { look } = looking();
   const trial = (machine: string, snapshot: { value: string | JsonMap; context: JsonMap } | null, event: JsonMap) =>

@@ -316,6 +316,14 @@ describe('executions', () => {
     });
   });
 
+  test('a running one is never shown as done, also while its end is being committed', () => {
+    const ending = { ...INSIGHT, progress: 100 };
+    expect(executionToWire(executionRow(), NOW_MS, ending)).toMatchObject({ status: 'running', progress: 99 });
+    expect(statusToWire(executionRow(), ending, false, NOW_MS)).toMatchObject({ status: 'running', progress: 99 });
+    const ended = executionRow({ status: 'completed', progress: 100 });
+    expect(statusToWire(ended, ending, false, NOW_MS)).toMatchObject({ status: 'completed', progress: 100 });
+  });
+
   test('large variables are shortened', () => {
     const { variables } = statusToWire(executionRow(), INSIGHT, true, NOW_MS);
     expect(variables).toMatchObject({ small: 1, large: { _truncated: true, _size_bytes: 70_002 } });
