@@ -295,6 +295,10 @@ export function createCatalogService(ports: CatalogPorts): CatalogService {
       return loaded(catalogId);
     },
 
+    async permit(catalogId, permission) {
+      permitted({ meta: (await store.meta(catalogId)) ?? {} }, permission);
+    },
+
     async accessRules(given) {
       if (typeof given === 'number') return accessRulesOf((await store.meta(given)) ?? undefined);
       const path = readCatalogPath(given);
@@ -320,7 +324,7 @@ function hasRules({ meta }: CatalogEntry): boolean {
 }
 
 /** What `resource_kind` means, in any spelling of api 1.6. */
-function readResourceKind(word: string): StoredKind | null {
+export function readResourceKind(word: string): StoredKind | null {
   return word.trim().toLowerCase() === 'notebook' ? 'playbook' : readStoredKind(word);
 }
 

@@ -11,10 +11,12 @@ import { progressOf } from '../machines/execution/progress.ts';
 import { ServerScope } from '../machines/execution/scope.ts';
 import { ENGINE_VERSION, newExecution, runOf } from '../machines/execution/take-turn.ts';
 import type { JsonMap } from '../machines/json.ts';
+import { readCatalogPath } from '../machines/playbook/catalog-path.ts';
 import { Facade } from '../machines/playbook/template/facade.ts';
 import { MissingPayload } from '../machines/playbook/values.ts';
 import { mergeInputs } from '../machines/playbook/workload.ts';
 import type { AuditRow, CurrentCaller } from './audit.ts';
+import { readResourceKind } from './catalog-service.ts';
 import { DomainError } from './errors.ts';
 import { type Engine, ExecutionActor, type Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
@@ -38,6 +40,7 @@ import { endsNow, hasMovedSince, isBehind } from './report.ts';
 import { copiesFor, inputsOf } from './rerun.ts';
 import type {
   CancelReceipt,
+  CatalogEntry,
   CatalogService,
   CleanupReceipt,
   EventInput,
@@ -101,8 +104,15 @@ export class Executions implements ExecutionService {
       throw new DomainError('shutting_down', 'This server drains and starts nothing');
     }
     const { catalog, store, supervisor, ids, flusher, engine } = this.#parts;
-    const { entry } = await catalog.executable(request);
     const key = request.idempotencyKey ?? null;
+    let entry: CatalogEntry;
+    try {
+      ({ entry } = await catalog.executable(request));
+    } catch (error) {
+      const known = key === null || !isGone(error) ? null : await this.#startedBefore(request, key);
+      if (known === null) throw error;
+      return this.#repeated(known, engine.sha256(canonicalJson(saidIn(request, known.kind))), request);
+    }
     const hash = key === null ? null : engine.sha256(canonicalJson(saidIn(request, entry.kind)));
     if (key !== null) {
       const known = await store.byIdempotencyKey(entry.path, key);
@@ -544,6 +554,18 @@ export class Executions implements ExecutionService {
     };
   }
 
+  /** What was started when its playbook was still there (api 1.14: keys live as long as their records). Throws forbidden. */
+  async #startedBefore(request: StartRequest, key: string): Promise<ExecutionRow | null> {
+    const { catalog, store } = this.#parts;
+    const { path: given, catalogId } = request;
+    const said = given ?? (catalogId === undefined ? undefined : (await catalog.byId(catalogId))?.path);
+    const path = said === undefined ? null : readCatalogPath(said);
+    const known = path === null ? null : await store.byIdempotencyKey(path, key);
+    if (known === null || known.kind !== readResourceKind(request.resourceKind ?? 'playbook')) return null;
+    await catalog.permit(known.catalogId, 'execute');
+    return known;
+  }
+
   async #repeated(known: ExecutionRow, hash: string | null, request: StartRequest): Promise<StartReceipt> {
     if (known.requestHash !== hash) {
       throw new DomainError(
@@ -593,6 +615,11 @@ function saidIn(request: StartRequest, kind: string): JsonMap {
     ...(priority === undefined || priority === 0 ? {} : { priority }),
     ...(labels === undefined || Object.keys(labels).length === 0 ? {} : { labels }),
   };
+}
+
+/** Archived, or its path is that of something else now. */
+function isGone(error: unknown): boolean {
+  return error instanceof DomainError && (error.code === 'not_found' || error.code === 'resource_kind_required');
 }
 
 function notFound(executionId: number): DomainError {

@@ -3,7 +3,7 @@
  * reply. Refusals are thrown as DomainError; everything else a caller may see is in the types.
  */
 
-import type { AccessRules } from '../machines/access.ts';
+import type { AccessRules, Permission } from '../machines/access.ts';
 import type { EventDraft, EventStatus, LogEvent } from '../machines/events.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
 import type { RenewConfig } from '../machines/keychain/renewal.ts';
@@ -451,6 +451,8 @@ export interface CatalogService {
     /** What it is for, and so what the caller must be allowed to do; `execute` by default. */
     purpose?: 'execute' | 'view';
   }): Promise<{ entry: CatalogEntry; playbook: Playbook }>;
+  /** Whether the caller may do this with a version, archived or not. Throws forbidden. */
+  permit(catalogId: number, permission: Permission): Promise<void>;
   /** The rules of one version, or of the newest of a path, whoever asks; none where there is no such entry. */
   accessRules(which: number | string): Promise<AccessRules>;
   /** Every version that has rules, archived or not. */

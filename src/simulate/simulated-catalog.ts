@@ -84,6 +84,7 @@ export class SimulatedCatalog {
       find: refuse,
       read: refuse,
       validate: refuse,
+      permit: refuse,
       accessRules: refuse,
       ruled: refuse,
       byId: async (catalogId) => known(catalogId).entry,

@@ -90,6 +90,26 @@ describe('a start', () => {
     },
   );
 
+  test('with a used key answers the first also when its playbook is archived, and starts nothing new', async () => {
+    const world = new World(ONE);
+    const first = await world.start('one', { idempotencyKey: 'k' });
+    const { catalogId } = first;
+    world.archived.add('one');
+    const repeat = (more: object) => world.server.executions.start({ path: 'one', workload: {}, ...more });
+    const { duplicate, executionId } = await repeat({ idempotencyKey: 'k' });
+    expect({ duplicate, executionId }).toEqual({ duplicate: true, executionId: first.executionId });
+    await expect(repeat({ idempotencyKey: 'k', workload: { a: 1 } })).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+    });
+    // The number of the entry was not said the first time.
+    await expect(repeat({ path: undefined, catalogId, idempotencyKey: 'k' })).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+    });
+    for (const more of [{}, { idempotencyKey: 'other' }, { idempotencyKey: 'k', resourceKind: 'agent' }])
+      await expect(repeat(more)).rejects.toMatchObject({ code: 'not_found' });
+    expect(world.store.executions()).toHaveLength(1);
+  });
+
   test('whose answer was lost finds itself again by its key', async () => {
     const world = new World(ONE);
     world.store.hooks.afterCommit = () => {

@@ -363,6 +363,7 @@ export function fakeServices(changes: Changes = {}): Services {
       read: async (content, resourceType) => readCatalogDocument(content, { path: null, resourceType }),
       executable: () => Promise.reject(new Error('the routes never ask this')),
       playbook: async () => ({ entry: catalogEntry(), playbook: playbookOf([step('start')]) }),
+      permit: async () => {},
       accessRules: async () => ({}),
       ruled: async () => [],
       ...changes.catalog,

@@ -507,7 +507,7 @@ function catalogOf(plan: Plan, database: Database): CatalogService {
       update: refuse,
       find: refuse,
     },
-    ...{ validate: refuse, read: refuse, accessRules: refuse, ruled: refuse },
+    ...{ validate: refuse, read: refuse, permit: refuse, accessRules: refuse, ruled: refuse },
     byId: async (id) => find((entry) => entry.catalogId === id).entry,
     executable: async ({ path, catalogId }) =>
       find((entry) => (catalogId === undefined ? entry.path === path : entry.catalogId === catalogId)),

@@ -59,6 +59,8 @@ export class World {
   readonly workers = new Map<string, WorkerRow>();
   /** Workers that wait for an answer, once for each. */
   readonly asking: string[] = [];
+  /** Paths whose playbooks can no longer be started. */
+  readonly archived = new Set<string>();
   readonly lines: LogLine[] = [];
   readonly counts = new Map<string, number>();
   readonly #playbooks = new Map<number, { entry: CatalogEntry; playbook: Playbook }>();
@@ -268,12 +270,17 @@ export class World {
       find: refuse,
       validate: refuse,
       read: refuse,
+      permit: async () => {},
       accessRules: refuse,
       ruled: refuse,
       executable: async ({ path, catalogId }) => {
-        if (catalogId !== undefined) return byId(catalogId);
-        const found = [...this.#playbooks.values()].find(({ entry }) => entry.path === path);
-        if (found === undefined) throw new DomainError('not_found', `Executable catalog entry not found: ${path}`);
+        const found =
+          catalogId === undefined
+            ? [...this.#playbooks.values()].find(({ entry }) => entry.path === path)
+            : byId(catalogId);
+        if (found === undefined || this.archived.has(found.entry.path)) {
+          throw new DomainError('not_found', `Executable catalog entry not found: ${path}`);
+        }
         return found;
       },
       playbook: async (catalogId) => byId(catalogId),
