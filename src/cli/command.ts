@@ -51,6 +51,14 @@ export const JSON_OPTION = {
   json: { type: 'boolean', help: 'print one JSON document' },
 } as const satisfies Readonly<Record<string, Option>>;
 
+export const TYPE_OPTION = {
+  type: {
+    type: 'string',
+    value: 'KIND',
+    help: 'where the document leaves it open; agent makes an agent of a playbook',
+  },
+} as const satisfies Readonly<Record<string, Option>>;
+
 /** Reads the words after the command's name. Throws UsageError. */
 export function readCall(command: Command, argv: readonly string[], world: Pick<Call, 'env' | 'terminal'>): Call {
   const { values, positionals } = parsed(command, argv);

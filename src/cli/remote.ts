@@ -3,7 +3,7 @@
  * the fields that are printed, and "cannot be reached" says which server and what to do.
  */
 import type { Json, JsonMap } from '../../machines/json.ts';
-import type { EventRow, ExecutionAnswer } from '../client/answers.ts';
+import type { CancelAnswer, EventRow, ExecutionAnswer } from '../client/answers.ts';
 import { CallboardClient } from '../client/client.ts';
 import { ApiError, TransportError } from '../client/errors.ts';
 import { readConfig } from '../config.ts';
@@ -34,13 +34,13 @@ export interface Registered {
 
 /** Every call throws Unavailable when the server cannot be reached, and Refused when it says no. */
 export interface Remote {
-  register(content: string, options: { readonly path?: string }): Promise<Registered>;
+  register(content: string, options: { readonly path?: string; readonly resourceType?: string }): Promise<Registered>;
   /** The id of the new execution. */
   start(playbook: Pick<Registered, 'path' | 'version' | 'kind'>, workload: JsonMap): Promise<number>;
   execution(id: number): Promise<SeenExecution>;
   /** Oldest first, after the given number; at most a page. */
   events(id: number, since: number): Promise<readonly SeenEvent[]>;
-  cancel(id: number, reason: string): Promise<string>;
+  cancel(id: number, reason: string): Promise<CancelAnswer>;
   executions(query: {
     readonly status?: string;
     readonly path?: string;
@@ -81,8 +81,8 @@ export function openRemote(serverUrl: string, token: string | null): Remote {
   const client = new CallboardClient({ serverUrl, token, connections: 2 });
   const ask = <T>(answer: Promise<T>): Promise<T> => answer.catch((error) => Promise.reject(worded(error, serverUrl)));
   return {
-    register: async (content, { path }) => {
-      const stored = await ask(client.register(content, { ifChanged: true, ...(path === undefined ? {} : { path }) }));
+    register: async (content, options) => {
+      const stored = await ask(client.register(content, { ...options, ifChanged: true }));
       return { path: stored.path, version: stored.version, kind: stored.kind, unchanged: stored['unchanged'] === true };
     },
     start: async ({ path, version, kind }, workload) =>
@@ -92,7 +92,7 @@ export function openRemote(serverUrl: string, token: string | null): Remote {
       const page = await ask(client.events(id, { since_event_id: since, page_size: EVENTS_PAGE, order: 'asc' }));
       return page.events.map(seenEvent);
     },
-    cancel: async (id, reason) => (await ask(client.cancel(id, { reason }))).message,
+    cancel: async (id, reason) => ask(client.cancel(id, { reason })),
     executions: async ({ status, path, limit }) => {
       const query = { page_size: limit, ...(status === undefined ? {} : { status: status.split(',') }) };
       return (await ask(client.executions({ ...query, ...(path === undefined ? {} : { path }) }))).map(seenExecution);

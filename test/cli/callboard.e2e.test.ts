@@ -1,6 +1,6 @@
 /** The command as a process: which Node runs it, its exit codes, its signals, and what it prints about a server's answers. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -90,6 +90,19 @@ describe('the command line', () => {
     expect(ended.code).toBe(2);
     expect(ended.out).toMatch(/broken\.yaml:\d+:\d+ {2}error {2}.*tool_missing/);
     expect(ended.out).toMatch(/broken\.yaml:\d+:\d+ {2}error {2}.*next_target/);
+    const told = JSON.parse((await callboard(['validate', '--json', join(ROOT, 'test/cli/broken.yaml')])).out);
+    expect(told).toMatchObject([{ valid: false }]);
+    const names = 'severity code message step task path line column end_line end_column'.split(' ');
+    expect(Object.keys(told[0].diagnostics[0])).toEqual(names);
+  });
+
+  test('documents that are no playbooks are checked as what they are', async () => {
+    const ended = await callboard(['validate', documentFile('server.yaml', TOOL_SERVER)]);
+    expect(ended).toMatchObject({ code: 0, out: '' });
+    expect(ended.err).toContain('is valid (mcp)');
+    const nameless = await callboard(['validate', documentFile('nameless.yaml', 'kind: Mcp\n')]);
+    expect(nameless.code).toBe(2);
+    expect(nameless.out).toContain('metadata.name is required');
   });
 });
 
@@ -114,12 +127,16 @@ describe('with a Node that is too old', () => {
 
 describe('against a server', () => {
   const asked: string[] = [];
+  const sent: string[] = [];
   let server: Server;
   let url = '';
 
   beforeAll(async () => {
     server = createServer((request, response) => {
       asked.push(`${request.method} ${request.url}`);
+      let said = '';
+      request.on('data', (chunk) => (said += chunk));
+      request.on('end', () => sent.push(said));
       const { status, body } = answerTo(request.url ?? '');
       response.writeHead(status, { 'content-type': 'application/json' });
       response.end(JSON.stringify(body));
@@ -156,6 +173,35 @@ describe('against a server', () => {
     expect(ended.out).toMatch(/1 .*execution\.started/);
   });
 
+  test('register stores documents of any kind, an agent by its type, and tells them as JSON', async () => {
+    const agent = documentFile('agent.yaml', AGENT);
+    const files = [documentFile('server.yaml', TOOL_SERVER), agent];
+    const ended = await callboard(['register', ...files, '--type', 'agent', '--json', '--server', url]);
+    expect(ended).toMatchObject({ code: 0, err: '' });
+    expect(JSON.parse(ended.out)).toMatchObject([
+      { file: files[0], version: 3 },
+      { file: agent, unchanged: false },
+    ]);
+    const bodies = sent.filter((each) => each.includes('resource_type')).map((each) => JSON.parse(each));
+    expect(bodies).toMatchObject([{ content: TOOL_SERVER }, { content: AGENT, resource_type: 'agent' }]);
+  });
+
+  test('register takes the path from the command where the file has none', async () => {
+    const file = documentFile('pathless.yaml', AGENT.replace(/metadata.*\n/, ''));
+    expect((await callboard(['register', file, '--server', url])).code).toBe(2);
+    const ended = await callboard(['register', file, '--path', 'demo/a', '--server', url]);
+    expect(ended).toMatchObject({ code: 0, out: 'demo/a version 3\n' });
+  });
+
+  test('cancel tells what it did, as JSON too', async () => {
+    expect(await callboard(['cancel', '41', '--server', url])).toMatchObject({
+      code: 0,
+      out: 'Cancelled 1 execution\n',
+    });
+    const told = JSON.parse((await callboard(['cancel', '41', '--json', '--server', url])).out);
+    expect(told).toMatchObject({ status: 'cancelled', cancelled_executions: ['41'] });
+  });
+
   test('list asks for what was asked', async () => {
     const ended = await callboard(['list', '--status', 'failed,running', '--limit', '5', '--server', url]);
     expect(ended.code).toBe(0);
@@ -184,10 +230,33 @@ describe('against a server', () => {
   });
 });
 
+const TOOL_SERVER = 'kind: Mcp\nmetadata: { name: k8s, path: mcp/k8s }\nspec: { url: "http://127.0.0.1:9/mcp" }\n';
+const AGENT = `apiVersion: callboard/v2
+kind: Playbook
+metadata: { name: a, path: demo/a, agent: true }
+workflow:
+  - step: start
+    tool: { kind: noop }
+`;
+
+function documentFile(name: string, text: string): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'callboard-document-')), name);
+  writeFileSync(file, text);
+  return file;
+}
+
 function answerTo(path: string): { readonly status: number; readonly body: unknown } {
   const id = path.split('?')[0]?.split('/')[3];
   if (id === '99') {
     return { status: 404, body: { detail: 'Execution 99 not found', code: 'not_found', request_id: 'r-1' } };
+  }
+  if (path.endsWith('/register')) {
+    const stored = { path: 'demo/a', version: 3, catalog_id: 7, kind: 'playbook', unchanged: false };
+    return { status: 200, body: stored };
+  }
+  if (path.endsWith('/cancel')) {
+    const message = 'Cancelled 1 execution';
+    return { status: 200, body: { status: 'cancelled', execution_id: 41, cancelled_executions: ['41'], message } };
   }
   if (path.includes('/events')) {
     const running = id === '43';

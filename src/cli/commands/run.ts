@@ -38,7 +38,7 @@ Exit code: 0 completed, 1 failed, 2 wrong use or invalid playbook, 3 cancelled, 
   words: [1, 1],
   run: async (call) => {
     const limit = secondsOption(call, 'timeout');
-    const file = await readPlaybookFile(call.words[0] ?? '');
+    const file = await readPlaybookFile(call.words[0] ?? '', call.texts['path']);
     for (const problem of problemsOf(file)) call.terminal.err(problemLine(file.file, problem, call.terminal));
     if (!file.parsed.ok) return EXIT.usage;
     const workload = await inputsOf(call);
