@@ -112,6 +112,12 @@ describe('the first five lines of a newcomer', () => {
     }
     const run = await ask(0, 'POST', '/api/execute', operator, { path: 'e2e/enforced', wait_ms: 30_000 });
     expect(run.json).toMatchObject({ execution_status: 'completed' });
+    // The child that a worker starts belongs to whoever started its parent, also at another server.
+    const below = await ask(1, 'GET', `/api/executions?root_execution_id=${run.json.execution_id}`, operator);
+    expect(below.json.map((each: { path: string; created_by: string }) => [each.path, each.created_by])).toEqual([
+      ['e2e/enforced-child', 'operator-e2e'],
+      ['e2e/enforced', 'operator-e2e'],
+    ]);
     expect((await ask(0, 'GET', '/api/credentials/shell_auth?include_data=true', operator)).status).toBe(403);
     expect(
       (await ask(0, 'GET', '/api/credentials/shell_auth?include_data=true&worker_id=token-holder', worker)).status,

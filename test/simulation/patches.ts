@@ -67,7 +67,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the key of a start is not kept',
-    file: 'actors/execution-service.ts',
+    file: 'actors/execution-starts.ts',
     find: 'idempotencyKey: request.idempotencyKey ?? null,',
     replace: 'idempotencyKey: null,',
   },
@@ -180,7 +180,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an end is not final',
-    file: 'actors/execution-service.ts',
+    file: 'actors/execution-ends.ts',
     find: "return (endsNow(actor) ?? actor.row.status) !== 'running';",
     replace: 'return false;',
   },
@@ -198,7 +198,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'children of a failed wait go on',
-    file: 'actors/execution-service.ts',
+    file: 'actors/execution-ends.ts',
     find: 'for (const executionId of [child, ...(await this.#parts.store.runningDescendants(child))])',
     replace: 'for (const executionId of [] as number[])',
   },
@@ -234,7 +234,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a dry run is not dry',
-    file: 'actors/execution-service.ts',
+    file: 'actors/execution-ends.ts',
     find: 'for (let next = 0; !options.dryRun && next < selected.length;',
     replace: 'for (let next = 0; next < selected.length;',
   },
