@@ -90,6 +90,9 @@ export interface Trace {
 
 const TRACES_MAX = 256;
 
+/** The error of a command whose wait ended because its run failed. */
+const GIVEN_UP = 'the execution failed';
+
 export function traceOf({ eventId, type, commandId, attempt, reportId, stale, context }: LogEvent): Trace {
   return { eventId, type, commandId, attempt, reportId, stale, parks: context['pending_callback'] === true };
 }
@@ -279,6 +282,24 @@ export class ExecutionActor {
     else writing.changed.set(row.commandId, row);
   }
 
+  /** The row of a command after the turn of the event that parks it. A run that is failing waits for nobody. */
+  park(row: CommandRow, event: LogEvent, seconds: number): void {
+    const open = runOf(this.state).open[row.commandId];
+    const startedAt = row.startedAt ?? event.at;
+    if (open === undefined) {
+      this.change({ ...this.#closed(row, 'CANCELLED', event, GIVEN_UP), startedAt });
+      return;
+    }
+    this.change({
+      ...row,
+      status: 'RUNNING',
+      startedAt,
+      parkedOn: open.parkedOn,
+      nextWakeAt: this.later(seconds),
+      latestEventId: event.eventId,
+    });
+  }
+
   /** Writes the row of a batch with this flush. */
   acceptBatch(row: BatchRow): void {
     this.#openWriting().batches.accepted.push(row);
@@ -418,7 +439,7 @@ export class ExecutionActor {
     const { open } = runOf(this.state);
     for (const row of [...this.commands.values()]) {
       if (row.parkedOn !== null && open[row.commandId] === undefined) {
-        this.change(this.#closed(row, 'CANCELLED', event, 'the execution failed'));
+        this.change(this.#closed(row, 'CANCELLED', event, GIVEN_UP));
       }
     }
   }

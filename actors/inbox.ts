@@ -88,18 +88,8 @@ export function isParking({ type, context }: Pick<EventDraft, 'type' | 'context'
 }
 
 function park(actor: ExecutionActor, row: CommandRow, event: LogEvent): number {
-  const child = event.context['child_execution_id'];
   const turn = actor.take(event);
-  if (row.workerId === null) return turn.issued.length;
-  actor.change({
-    ...row,
-    status: 'RUNNING',
-    startedAt: row.startedAt ?? event.at,
-    // The chart waits for `0` where no child was named.
-    parkedOn: typeof child === 'number' ? child : 0,
-    nextWakeAt: actor.later(PARKED_SECONDS),
-    latestEventId: event.eventId,
-  });
+  if (row.workerId !== null) actor.park(row, event, PARKED_SECONDS);
   return turn.issued.length;
 }
 

@@ -174,15 +174,7 @@ function acceptParked(
 function closeRow(actor: ExecutionActor, row: CommandRow, outcome: ReportedOutcome, event: LogEvent): void {
   // A turn that ended the execution has closed all rows; this one is set to what really became of it.
   if (outcome.outcome === 'parked') {
-    actor.change({
-      ...row,
-      status: 'RUNNING',
-      startedAt: row.startedAt ?? event.at,
-      // The chart waits for `0` where no child was named.
-      parkedOn: outcome.childExecutionId ?? 0,
-      nextWakeAt: actor.later(parkedSeconds(actor, row)),
-      latestEventId: event.eventId,
-    });
+    actor.park(row, event, parkedSeconds(actor, row));
     return;
   }
   // An outcome that was attached before counts more than this one (language 14.2).

@@ -84,8 +84,12 @@ export function attachOutcome(run: Run, event: LogEvent): void {
 export function parkCommand(run: Run, event: LogEvent): void {
   const found = commandOf(run, event);
   if (found === null) return;
-  const child = integerIn(event.context, 'child_execution_id') ?? 0;
-  run.open[found.id] = { ...found.command, parkedOn: child };
+  run.open[found.id] = { ...found.command, parkedOn: childNamedBy(event) };
+}
+
+/** The child that a parked command waits for; `0` where none was named. */
+export function childNamedBy(event: LogEvent): number {
+  return integerIn(event.context, 'child_execution_id') ?? 0;
 }
 
 /** Closes the command; its activation ends with it unless it is one iteration of a loop. */

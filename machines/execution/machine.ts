@@ -55,6 +55,11 @@ const foldings = Object.fromEntries(
   // The names are those of the record.
 ) as Record<keyof typeof FOLDS, ReturnType<typeof folding>>;
 
+const isParking = ({ log }: ExecutionMachineEvent) => log.context['pending_callback'] === true;
+
+const isOpen = ({ run }: ExecutionMachineContext, { log }: ExecutionMachineEvent) =>
+  !log.stale && log.commandId !== null && run.open[log.commandId] !== undefined;
+
 const chart = setup({
   // The types of XState's setup are given by example; the objects are never read.
   types: { context: {} as ExecutionMachineContext, events: {} as ExecutionMachineEvent },
@@ -62,12 +67,13 @@ const chart = setup({
     ...foldings,
     decideEntry: () => {},
     decideAfterCommand: () => {},
+    decideAfterPark: () => {},
     decideAfterEnd: () => {},
   },
   guards: {
-    isParking: ({ event }) => event.log.context['pending_callback'] === true,
-    isOpen: ({ context, event }) =>
-      !event.log.stale && event.log.commandId !== null && context.run.open[event.log.commandId] !== undefined,
+    isParking: ({ event }) => isParking(event),
+    isParkingOpen: ({ context, event }) => isParking(event) && isOpen(context, event),
+    isOpen: ({ context, event }) => isOpen(context, event),
     isParked: ({ context, event }) =>
       !event.log.stale &&
       event.log.commandId !== null &&
@@ -129,13 +135,15 @@ export const executionMachine = chart.createMachine({
           },
         },
         failing: {
-          description: 'A step failed and no arc handled it: nothing new starts, claimed work may finish.',
+          description:
+            'A step failed and no arc handled it: nothing new starts, claimed work may finish, but waits for nobody.',
           tags: ['failing'],
           on: {
             'ctx.updated': [
               { guard: 'isFailure', actions: ['assignVariables', 'markFailing'] },
               { actions: ['assignVariables'] },
             ],
+            'command.completed': { guard: 'isParkingOpen', actions: ['closeCommand', 'decideAfterPark'] },
           },
         },
       },

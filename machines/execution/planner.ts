@@ -8,6 +8,7 @@ import { recordArrivals, releaseJoins } from './barrier.ts';
 import { type Decision, failuresOf, isHalted, recordWrites } from './decision.ts';
 import { dispatch } from './dispatch.ts';
 import { closeOpenCommands, concludeDecision } from './ending.ts';
+import { childNamedBy } from './evolve.ts';
 import { continueLoop } from './loop.ts';
 import { endActivation, followRoutes, recordSkips } from './routing.ts';
 import type { Situation, Stage } from './stage.ts';
@@ -20,6 +21,7 @@ export function decide(stage: Stage, name: string, event: LogEvent): void {
 const DECIDERS: ReadonlyMap<string, (stage: Stage, event: LogEvent) => void> = new Map([
   ['decideEntry', decideEntry],
   ['decideAfterCommand', decideAfterCommand],
+  ['decideAfterPark', decideAfterPark],
   ['decideAfterEnd', decideAfterEnd],
 ]);
 
@@ -60,6 +62,12 @@ function decideAfterCommand(stage: Stage, event: LogEvent): void {
     }
   }
   settle(decision, settled.step, event);
+}
+
+/** The execution is failing: a wait that would begin now is over with those that were under way (language 5.7). */
+function decideAfterPark(stage: Stage, event: LogEvent): void {
+  stage.cancelChild(childNamedBy(event));
+  concludeDecision(openDecision(stage), event);
 }
 
 /** A terminal event from outside leaves commands open. */

@@ -457,6 +457,25 @@ describe('a parked command', () => {
     expect((await ended(failing, bottom)).status).toBe('cancelled');
     checkStore(failing.store);
   });
+
+  test('in a run that has failed before ends it, and its child', async () => {
+    const failing = new World({
+      parent: [step('s', every('w', 'x')), step('w', WAIT), step('x')],
+      child: [step('c')],
+    });
+    const top = (await failing.start('parent')).executionId;
+    await failing.report(await claimed(failing, 'alice'));
+    const [w, x] = await failing.claim('alice');
+    const below = (await failing.start('child', { parentExecutionId: top, parentCommandId: w?.row.commandId ?? 0 }))
+      .executionId;
+    await failing.report(x ?? command, { outcome: 'error' });
+    expect(failing.row(top).status).toBe('running');
+    await failing.report(w ?? command, { outcome: 'parked', childExecutionId: below });
+    expect(failing.row(top).status).toBe('failed');
+    expect(failing.command(top, 'w@1').status).toBe('CANCELLED');
+    expect((await ended(failing, below)).status).toBe('cancelled');
+    checkStore(failing.store);
+  });
 });
 
 async function claimed(world: World, worker: string, change = {}): Promise<GrantedCommand> {

@@ -221,10 +221,12 @@ function executionModel(): Model {
     },
   };
 
-  /** The five situations of a run that goes on, or fails. */
+  /** The situations of a run that goes on, or fails. */
   function life(state: string): Model['table'] {
     const [here, entered, passed] = [state, `${state}, entered`, `${state}, passed`];
-    const [issued, told, parked] = [`${state}, issued`, `${state}, told`, `${state}, parked`];
+    const [issued, told] = [`${state}, issued`, `${state}, told`];
+    // A run that fails waits for nothing.
+    const parked = state === 'failing' ? passed : `${state}, parked`;
     const settled = stays(passed, 'command completed', 'command failed', 'command cancelled');
     return {
       [here]: { entered, skipped: passed, copied: passed, 'variable set': here, 'step failed': 'failing', ...atEnd },
@@ -241,13 +243,15 @@ function executionModel(): Model {
         ...{ 'command parked': parked, ...settled },
         ...{ 'variable set': told, 'step failed': 'failing, told', ...atEnd },
       },
-      [parked]: {
-        // What it waited for closes it by its call; a run that fails waits for nothing.
-        ...{ ...stays(passed, 'call done', 'call failed'), 'step failed': 'failing, passed' },
-        // A second word that it waits changes what it waits for.
-        ...{ 'command parked': parked, ...settled },
-        ...{ 'variable set': parked, ...atEnd },
-      },
+      ...(parked !== passed && {
+        [parked]: {
+          // What it waited for closes it by its call.
+          ...{ ...stays(passed, 'call done', 'call failed'), 'step failed': 'failing, passed' },
+          // A second word that it waits changes what it waits for.
+          ...{ 'command parked': parked, ...settled },
+          ...{ 'variable set': parked, ...atEnd },
+        },
+      }),
     };
   }
 }

@@ -51,6 +51,6 @@ test('every action of the chart is a fold or names a decision, and nothing happe
     }
   }
   const others = [...names].filter((name) => EXECUTION_FOLDS[name] === undefined);
-  expect(others.toSorted()).toEqual(['decideAfterCommand', 'decideAfterEnd', 'decideEntry']);
+  expect(others.toSorted()).toEqual(['decideAfterCommand', 'decideAfterEnd', 'decideAfterPark', 'decideEntry']);
   expect(names.size - others.length).toBe(Object.keys(EXECUTION_FOLDS).length);
 });

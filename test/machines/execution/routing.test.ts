@@ -401,6 +401,26 @@ describe('a failed step', () => {
     expect(story.variables).toEqual({ late: true });
   });
 
+  test('does not begin to wait for a child, and ends with the wait that was the last work', () => {
+    const waiting = { tool: { kind: 'playbook', path: 'x', wait: true } };
+    const story = given([
+      step('a', every('bad', 'waits', 'waits_too')),
+      step('bad'),
+      step('waits', waiting),
+      step('waits_too', waiting),
+    ])
+      .start()
+      .ok('a');
+    story.claim('bad', 'waits', 'waits_too').fail('bad', { message: 'first' }).park('waits', 77);
+    expect(story.abandoned).toEqual([77]);
+    expect(story.told).toEqual([]);
+    expect(story.openKeys).toEqual(['waits_too']);
+    story.park('waits_too', 78);
+    expect(story.abandoned).toEqual([77, 78]);
+    expect(story.told).toEqual(['workflow.failed workflow', 'playbook.failed tests/told']);
+    expect(story.end.context['error']).toBe('Failed steps: bad: first');
+  });
+
   test('says nothing anew when other work ends while some is still claimed', () => {
     const story = given([step('start', every('a', 'b', 'c')), step('a'), step('b'), step('c')])
       .start()
