@@ -60,6 +60,8 @@ export interface ExplainParts {
 
 const COMMANDS_MAX = 100;
 const DEPTH_MAX = 32;
+/** How often an execution that went on between two reads is looked at anew. */
+const LOOKS_MAX = 5;
 
 /** From the live execution, or from its snapshot and what came after it. */
 export async function standingOf(
@@ -84,7 +86,8 @@ export async function explainExecution(executionId: number, parts: ExplainParts)
   const workers = await parts.workers.list({ kind: 'worker_pool' });
   const standing = row.status === 'running' ? await parts.standing(row) : null;
   const { sentence, waitingOn: waits, ...rest } = await explain(row, workers, parts, 0);
-  const { joins = [], isFailing = false } = standing ?? {};
+  // It may have ended since it was read first.
+  const { joins = [], isFailing = false } = rest.status === 'running' ? (standing ?? {}) : {};
   const barriers = joins.map((step): WaitingOn => ({ ...NOTHING, kind: 'execution', step, because: 'barrier' }));
   return {
     ...rest,
@@ -106,6 +109,7 @@ async function explain(
   workers: readonly WorkerRow[],
   parts: ExplainParts,
   depth: number,
+  look = 1,
 ): Promise<Explanation> {
   const head = { executionId: row.executionId, status: row.status };
   if (row.status !== 'running') {
@@ -129,6 +133,10 @@ async function explain(
         ? MOVING.has(because) || canTake(workers, command)
         : await childMoves(command.parkedOn, workers, parts, depth);
     waits.push({ on: waitingOn(command, because), canMove });
+  }
+  if (waits.length === 0 && look < LOOKS_MAX) {
+    const later = await parts.reads.execution(row.executionId);
+    if (later !== null && later.lastEventId !== row.lastEventId) return explain(later, workers, parts, depth, look + 1);
   }
   if (waits.length === 0) waits.push({ on: { ...NOTHING, kind: 'execution', because: 'none' }, canMove: false });
   const overdueMs = parts.reaperIntervalSeconds * 1000;

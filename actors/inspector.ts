@@ -51,7 +51,7 @@ export interface InspectorParts {
   plan(catalogId: number): Promise<Plan>;
   readonly limits: EngineLimits;
   readonly clock: Clock;
-  explain(executionId: number): Promise<Pick<Explanation, 'sentence'>>;
+  explain(executionId: number): Promise<Pick<Explanation, 'sentence' | 'status'>>;
 }
 
 const CHUNK = 1000;
@@ -99,6 +99,12 @@ export function createInspector(parts: InspectorParts): InspectionService {
     return { view, changed: !same(view, viewOfRun(tape.state)), recorded, decisions: [] };
   }
 
+  /** Why it waits at present; null where it has ended since the row was read. */
+  async function whyNow({ executionId, status }: TrailHead['row']): Promise<string | null> {
+    const explanation = await parts.explain(executionId);
+    return explanation.status === status ? explanation.sentence : null;
+  }
+
   /** How often these open commands had been claimed: by their rows at present, by the log in the past. */
   async function attemptsAt(executionId: number, open: readonly number[], place: TrailPosition | null) {
     if (place === null) {
@@ -134,9 +140,9 @@ export function createInspector(parts: InspectorParts): InspectionService {
           ? { lastEventId: row.lastEventId, handledThrough: row.handledThrough }
           : // Without a gap before it, nothing was waiting in the log at that place.
             { lastEventId: place.eventId, handledThrough: tape.n === place.eventId ? place.eventId : place.causeId },
-        sentence: isPresent
-          ? (await parts.explain(executionId)).sentence
-          : explainRun(runOf(tape.state), state.slice(state.lastIndexOf('.') + 1)),
+        sentence:
+          (isPresent ? await whyNow(row) : null) ??
+          explainRun(runOf(tape.state), state.slice(state.lastIndexOf('.') + 1)),
       };
     },
 

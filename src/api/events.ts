@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
+import type { ExecutionRow } from '../../actors/ports.ts';
 import type { EventPageRequest } from '../../actors/services.ts';
 import { RequestError } from '../errors.ts';
 import { type EventOwner, event, eventToWire } from '../wire/event.ts';
@@ -52,6 +53,11 @@ export const ALL_EVENTS: EventPageRequest = {
   order: 'asc',
 };
 
+/** The log as it was when the row was read, so that an answer does not show the end of an execution it calls running. */
+export function asOf({ lastEventId }: Pick<ExecutionRow, 'lastEventId'>, request: EventPageRequest): EventPageRequest {
+  return { ...request, untilEventId: Math.min(request.untilEventId ?? lastEventId, lastEventId) };
+}
+
 export function eventRoutes({ services }: ApiContext): Route[] {
   const { reads, executions } = services;
 
@@ -75,9 +81,9 @@ export function eventRoutes({ services }: ApiContext): Route[] {
         const fields = query.fields ?? 'default';
         if (query.format === 'ndjson') {
           reply.type('application/x-ndjson; charset=utf-8');
-          return reply.send(lines(download(wanted, row.executionId, row.lastEventId), row));
+          return reply.send(lines(download(asOf(row, wanted), row.executionId), row));
         }
-        const found = await reads.events(row.executionId, wanted);
+        const found = await reads.events(row.executionId, asOf(row, wanted));
         return {
           execution_id: row.executionId,
           path: row.path,
@@ -100,13 +106,12 @@ export function eventRoutes({ services }: ApiContext): Route[] {
   }
 
   /** Pages by event id, so that rows that come meanwhile neither repeat nor skip others; ends at the log as it was. */
-  async function* download(wanted: EventPageRequest, executionId: number, lastEventId: number) {
+  async function* download(wanted: EventPageRequest, executionId: number) {
     let page: EventPageRequest = {
       ...wanted,
       page: 1,
       pageSize: DOWNLOAD_PAGE,
       sinceEventId: wanted.sinceEventId ?? 0,
-      untilEventId: Math.min(wanted.untilEventId ?? lastEventId, lastEventId),
     };
     for (;;) {
       const { events } = await reads.events(executionId, page);

@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
 import type { ExecutionRow, ExecutionStatus } from '../../actors/ports.ts';
-import type { ExecutionListRequest } from '../../actors/services.ts';
+import type { EventPageRequest, ExecutionListRequest } from '../../actors/services.ts';
 import { RequestError } from '../errors.ts';
 import { listedCommand, listedCommandToWire } from '../wire/command.ts';
 import { described } from '../wire/described.ts';
@@ -23,7 +23,7 @@ import { cutPage, pagination, paginationOf } from '../wire/pagination.ts';
 import { queryDecimal, queryFlag, queryInteger, queryList, queryText } from '../wire/query-fields.ts';
 import { nextLink } from './catalog-reads.ts';
 import { type ApiContext, nowIso } from './context.ts';
-import { ALL_EVENTS } from './events.ts';
+import { ALL_EVENTS, asOf } from './events.ts';
 import { type Route, route } from './route.ts';
 
 const tag = 'Executions';
@@ -127,14 +127,15 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
         const included = query.include_events ?? eventsByDefault;
         const page = query.page ?? 1;
         const pageSize = query.page_size ?? 100;
-        const found = await reads.events(row.executionId, {
+        const wanted: EventPageRequest = {
           ...ALL_EVENTS,
           page,
           pageSize,
           sinceEventId: query.since_event_id ?? null,
           types: (query.event_type ?? []).map((type) => type.toLowerCase()),
           order: 'desc',
-        });
+        };
+        const found = await reads.events(row.executionId, asOf(row, wanted));
         return {
           ...executionToWire(row, clock.now(), insight),
           events: included ? found.events.map((each) => eventToWire(each, row)) : [],

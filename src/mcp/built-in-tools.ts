@@ -85,7 +85,7 @@ export function createBuiltInTools({ services, clock }: BuiltInParts): readonly 
       input: v.object({ execution_id: id, since_event_id: maybe(integer(0, Number.MAX_SAFE_INTEGER)) }),
       async call({ execution_id: executionId, since_event_id: since }) {
         const row = await rowOf(executionId);
-        const { events } = await reads.events(executionId, pageAfter(since ?? 0));
+        const { events } = await reads.events(executionId, pageAfter(since ?? 0, row.lastEventId));
         const page = fitting(events.map((each) => eventToWire(each, row)));
         const hasMore = page.length < events.length || events.length === EVENTS_PAGE;
         const last = events[page.length - 1]?.eventId ?? null;
@@ -178,12 +178,12 @@ function fitting<E extends object>(events: readonly E[]): readonly E[] {
   return end < 0 ? events : events.slice(0, Math.max(1, end));
 }
 
-function pageAfter(sinceEventId: number): EventPageRequest {
+function pageAfter(sinceEventId: number, untilEventId: number): EventPageRequest {
   return {
     page: 1,
     pageSize: EVENTS_PAGE,
     sinceEventId,
-    untilEventId: null,
+    untilEventId,
     types: [],
     statuses: [],
     step: null,

@@ -89,6 +89,34 @@ test('a run that fails says that nothing new starts, and one that has ended says
   });
 });
 
+test('an execution that went on between two reads is looked at anew, and is not called stuck', async () => {
+  const { world, executionId, ends, explained } = await running(FAILING);
+  const before = { ...world.row(executionId) };
+  await ends('a');
+  await ends('b');
+  const rows = [before];
+  const reads = {
+    execution: async () => rows.shift() ?? world.row(executionId),
+    commands: async () => [],
+  };
+  expect(await explained({ reads })).toMatchObject({
+    status: 'completed',
+    sentence: 'It has ended: completed.',
+    stuck: false,
+    waitingOn: [],
+  });
+  // Whoever goes on for ever is not waited for.
+  let lastEventId = before.lastEventId;
+  const restless = {
+    ...reads,
+    execution: async () => {
+      lastEventId += 1;
+      return { ...before, lastEventId, handledThrough: lastEventId };
+    },
+  };
+  expect(await explained({ reads: restless })).toMatchObject({ status: 'running', stuck: true });
+});
+
 test('an execution that cannot be folded is explained by its rows', async () => {
   const { ends, explained } = await running(FAN);
   await ends('a');

@@ -33,7 +33,7 @@ interface Looking {
   readonly read: number[];
 }
 
-function looking(records: readonly KeychainLogRow[] = []): Looking {
+function looking(records: readonly KeychainLogRow[] = [], explained = 'completed'): Looking {
   const world = new World(PLAYBOOKS);
   const read: number[] = [];
   const stored = createMemoryTrail(world.store);
@@ -60,7 +60,7 @@ function looking(records: readonly KeychainLogRow[] = []): Looking {
     plan: (catalogId) => world.server.supervisor.plan(catalogId),
     limits: LIMITS,
     clock: world.clock,
-    explain: async () => ({ sentence: 'Because.' }),
+    explain: async () => ({ sentence: 'Because.', status: explained }),
   });
   return { world, look, read };
 }
@@ -99,6 +99,18 @@ test('the state after each event is that of a replay up to it, and the present t
     nextEvents: [],
     isActive: false,
   });
+});
+
+test('a run that ended while it was looked at says what it waited for when its row was read', async () => {
+  const { world, look } = looking([], 'completed');
+  const { executionId } = await world.start('fork');
+  expect(await look.execution(executionId, null)).toMatchObject({
+    row: { status: 'running' },
+    sentence: expect.stringMatching(/^Waiting for the outcome of command \d+ \(step 'start'\)\.$/),
+  });
+  const running = looking([], 'running');
+  const started = await running.world.start('fork');
+  expect((await running.look.execution(started.executionId, null)).sentence).toBe('Because.');
 });
 
 test('the past says what it waited for', async () => {

@@ -117,16 +117,18 @@ describe('executions', () => {
 });
 
 describe('events', () => {
-  function logging(count: number) {
+  /** `written`: events that came after the row was read. */
+  function logging(count: number, written = 0) {
     const asked: EventPageRequest[] = [];
-    const all = Array.from({ length: count }, (_, index) => logEvent(index + 1));
+    const all = Array.from({ length: count + written }, (_, index) => logEvent(index + 1));
     const services = fakeServices({
       reads: {
         execution: async () => executionRow({ lastEventId: count }),
         events: async (_id, request) => {
           asked.push(request);
           const found = all.filter(
-            (each) => each.eventId > (request.sinceEventId ?? 0) && each.eventId <= (request.untilEventId ?? count),
+            (each) =>
+              each.eventId > (request.sinceEventId ?? 0) && each.eventId <= (request.untilEventId ?? all.length),
           );
           const ordered = request.order === 'asc' ? found : found.reverse();
           const from = (request.page - 1) * request.pageSize;
@@ -141,6 +143,16 @@ describe('events', () => {
     const { app } = testHost(services);
     return { asked, get: (url: string) => ask(app, 'GET', url) };
   }
+
+  test('are those that the row knows of, so that no end is shown of a run that is called running', async () => {
+    for (const door of ['/api/events/41007', '/api/executions/41007/events', '/api/executions/41007']) {
+      const { events, pagination } = (await logging(3, 2).get(door)).json;
+      expect(events.map((each: { event_id: number }) => each.event_id).sort()).toEqual([1, 2, 3]);
+      expect(pagination).toMatchObject({ total_events: 3, has_next: false });
+    }
+    const { events } = (await logging(3, 2).get('/api/events/41007?until_event_id=2')).json;
+    expect(events).toHaveLength(2);
+  });
 
   test('come oldest first on one door and newest first on the other', async () => {
     const { asked, get } = logging(3);
