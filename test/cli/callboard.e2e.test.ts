@@ -128,12 +128,14 @@ describe('with a Node that is too old', () => {
 describe('against a server', () => {
   const asked: string[] = [];
   const sent: string[] = [];
+  const tokens: string[] = [];
   let server: Server;
   let url = '';
 
   beforeAll(async () => {
     server = createServer((request, response) => {
       asked.push(`${request.method} ${request.url}`);
+      tokens.push(`${request.url} ${request.headers.authorization}`);
       let said = '';
       request.on('data', (chunk) => (said += chunk));
       request.on('end', () => sent.push(said));
@@ -200,6 +202,14 @@ describe('against a server', () => {
     });
     const told = JSON.parse((await callboard(['cancel', '41', '--json', '--server', url])).out);
     expect(told).toMatchObject({ status: 'cancelled', cancelled_executions: ['41'] });
+  });
+
+  test('the recovery helper sends the token of the shell, unless there is one for operators', async () => {
+    const env = { SVC_TOKEN: 'cb_admin_mine' };
+    await callboard(['doctor', 'reachability', '--server', url], env);
+    expect(tokens).toContain('/api/health Bearer cb_admin_mine');
+    await callboard(['doctor', 'reachability', '--server', url], { ...env, SVC_INTERNAL_TOKEN: 'inside' });
+    expect(tokens).toContain('/api/health Bearer inside');
   });
 
   test('list asks for what was asked', async () => {

@@ -26,7 +26,10 @@ export const command: Command = {
   run: async (call) => {
     const [what = ''] = call.words;
     const server = call.texts['server'];
-    const config = readConfig(server === undefined ? call.env : { ...call.env, SVC_DOCTOR_URL: server });
+    const settings = readConfig(server === undefined ? call.env : { ...call.env, SVC_DOCTOR_URL: server });
+    const { cliToken, token } = settings.worker;
+    // Like every command: the token of operators first, then that of the shell.
+    const config = { ...settings, internalToken: settings.internalToken ?? cliToken ?? token };
     const { startDoctor } = await import('../../doctor/start.ts');
     if (what === 'serve') {
       const log = processLog(config, 'doctor');
