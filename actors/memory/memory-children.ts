@@ -43,7 +43,8 @@ function givenUp(log: readonly EventRow[], child: number, command: CommandRow | 
 
 /** A failure the run came to by itself; whoever ends it from outside says what becomes of its children. */
 function isFailing({ type, context }: EventRow): boolean {
-  if (type === 'ctx.updated') return true;
+  // Its own row closes a wait that began when the run was failing already.
+  if (type === 'ctx.updated' || type === 'command.completed') return true;
   const detail = context['error_detail'];
   const steps = isMap(detail) ? detail['failed_steps'] : null;
   return type === 'playbook.failed' && Array.isArray(steps) && steps.length > 0;

@@ -253,8 +253,8 @@ with recursive below as (
 )
 select execution_id as id from below where status = 'running' order by depth, execution_id`;
 
-// A wait is given up by the row that says that the run is failing (language 5.7); whoever ends a run from outside says
-// himself what becomes of its children. A child that was not waited for, or that outlived its time-out, goes on.
+// A wait is given up by the row that says that the run is failing, or by its own where it began after that (language 5.7);
+// whoever ends a run from outside says himself what becomes of its children. A child that was not waited for, or that outlived its time-out, goes on.
 const ABANDONED_CHILDREN = `
 select child.execution_id as "executionId", child.parent_execution_id as "parentExecutionId"
 from core.execution as child
@@ -268,7 +268,7 @@ where child.status = 'running' and child.parent_execution_id is not null
       and (
         closing.event_type = 'execution.cancelled' and closing.context ->> 'cancelled_by' = 'cascade'
         or closing.event_id = command.latest_event_id
-          and (closing.event_type = 'ctx.updated'
+          and (closing.event_type in ('ctx.updated', 'command.completed')
             or closing.event_type = 'playbook.failed' and closing.context #> '{error_detail,failed_steps,0}' is not null)
           and exists (
             select from core.event as parking

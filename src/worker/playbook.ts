@@ -56,6 +56,8 @@ const WAIT_MS = 20_000;
 /** How much longer than its time-out a wait may take to hear of a child that it does not know yet. */
 const GRACE_MS = 5_000;
 const PAUSE_MS = 500;
+/** What may be the last word on a step. */
+const OUTCOMES = ['call.done', 'call.error', 'loop.done'];
 
 /** A waiting single tool whose outcome the server can compute alone: nothing of it is a template of the worker's. */
 export function isParkable(tasks: readonly Task[], pipeline: boolean): boolean {
@@ -171,18 +173,21 @@ async function endedChild(
   return { ...child, status: answer.execution_status, returned: result, error: answer.error ?? null };
 }
 
-/** The value of a step that completed in the child, or null where it did not. */
+/** The value of a step that completed in the child, or null where it did not, or where it failed when it was entered again. */
 async function stepValueOf(
   client: ChildClient,
   call: ChildCall,
   child: Child,
   step: string,
 ): Promise<{ value: Json } | null> {
-  const query = { step, event_type: ['call.done', 'loop.done'], order: 'desc', page_size: 100 } as const;
+  const query = { step, event_type: [...OUTCOMES, 'ctx.updated'], order: 'desc', page_size: 100 } as const;
   const { events } = await client.events(child.executionId, query, { signal: call.signal });
-  // A loop's value is its aggregate; the rows of its iterations are older than it.
-  const row = events.find((event) => event.meta?.['stale'] !== true && event.meta?.['late'] !== true);
-  if (row === undefined || row.status !== 'completed') return null;
+  // A loop's value is its aggregate; the rows of its iterations are older than it. A `set` may fail after the outcome.
+  const row = events.find(
+    ({ event_type: type, meta }) =>
+      meta?.['stale'] !== true && meta?.['late'] !== true && (type !== 'ctx.updated' || isMap(meta?.['failed'])),
+  );
+  if (row === undefined || row.event_type === 'ctx.updated' || row.status !== 'completed') return null;
   const reference = row.result?.['reference'];
   const context = row.result?.['context'];
   if (isMap(reference) && typeof reference['ref'] === 'string') {

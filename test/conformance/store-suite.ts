@@ -725,8 +725,10 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
           await child('waits', gaveUp),
           await child('waits', failedAt(['a']), await other()),
           await child('started', { type: 'execution.cancelled', context: { cancelled_by: 'cascade' } }, await other()),
+          await child('waits', { type: 'command.completed', status: 'completed' }),
         ];
         await child('started', gaveUp);
+        await child('started', { type: 'command.completed', status: 'completed' });
         await child('waits', failedAt([]), await other());
         await child('waits', { type: 'execution.cancelled', context: { cancelled_by: 'api' } }, await other());
         const owed = await store.abandoned(0, 1_000);

@@ -310,6 +310,42 @@ describe('found by the simulator', () => {
     checkStore(world.store);
   });
 
+  test('a crash does not keep a child that began to be waited for when its run was failing', async () => {
+    const steps = [
+      step('s', { next: { spec: { mode: 'inclusive' }, arcs: [{ step: 'w' }, { step: 'x' }, { step: 'y' }] } }),
+      WAIT,
+      step('x'),
+      step('y'),
+    ];
+    for (const isLast of [true, false]) {
+      const world = new World({ parent: steps, ...ONE });
+      const top = (await world.start('parent')).executionId;
+      await world.report(await firstOf(world.claim()));
+      const [w, x, y] = await world.claim();
+      if (w === undefined || x === undefined || y === undefined) throw new Error('three commands were expected');
+      const child = (await world.start('one', { parentExecutionId: top, parentCommandId: w.row.commandId }))
+        .executionId;
+      await world.report(x, { outcome: 'error' });
+      if (isLast) await world.report(y);
+      const dead = world.server;
+      world.store.hooks.beforeCommit = (flush) =>
+        flush.events.some((event) => event.type === 'execution.cancelled') ? new Promise(() => {}) : undefined;
+      await world.exchangeWith(
+        'alice',
+        [world.reportOf(w, { outcome: 'parked', childExecutionId: child })],
+        null,
+        dead,
+      );
+      world.crash();
+      world.store.hooks.beforeCommit = () => {};
+      expect([world.row(top).status, world.row(child).status]).toEqual([isLast ? 'failed' : 'running', 'running']);
+      await world.server.recovery.start();
+      world.server.recovery.stop();
+      expect(world.row(child).status).toBe('cancelled');
+      checkStore(world.store);
+    }
+  });
+
   test('children that nobody promised to end go on', async () => {
     const world = new World({ parent: [WAIT], ...ONE });
     const start = async (waits: boolean) => {

@@ -115,6 +115,29 @@ describe('a playbook task', () => {
     expect(report).toMatchObject({ data: { child: { score: 9 } } });
   });
 
+  it.each([
+    ['failed when it was entered again', [{ event_type: 'call.error', status: 'failed' }], false],
+    ['failed by its `set`', [{ event_type: 'ctx.updated', meta: { failed: { kind: 'transform' } } }], false],
+    ['set a variable', [{ event_type: 'ctx.updated', meta: {} }], true],
+    ['was told of a second time', [{ event_type: 'call.error', status: 'failed', meta: { stale: true } }], true],
+  ])('asked for a step that %s', async (_, after, isReturned) => {
+    const rows = [...after, { event_type: 'call.done', result: { status: 'completed', context: { data: { v: 1 } } } }];
+    const events: WorkerClient['events'] = async (executionId, query) => ({
+      execution_id: executionId,
+      status: 'completed',
+      events: rows
+        .filter((row) => query.event_type?.includes(row.event_type))
+        .map((row) => ({
+          ...{ execution_id: executionId, event_id: 9, node_name: 'total', created_at: 'now', status: 'completed' },
+          ...row,
+        })),
+      pagination: { page: 1, has_next: false },
+    });
+    const ended = started({ execution_status: 'completed', result: { v: 2 } });
+    const { report } = await run([call({ return_step: 'total' })], [ended], { events });
+    expect(report).toMatchObject({ data: { child: { v: isReturned ? 1 : 2 } } });
+  });
+
   it('returns a stored result in full, and a result with a `_ref` of its own as it is', async () => {
     const asked: string[] = [];
     const resolveResult: WorkerClient['resolveResult'] = async (ref) => {
