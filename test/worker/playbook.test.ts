@@ -126,7 +126,7 @@ describe('a playbook task', () => {
       execution_id: executionId,
       status: 'completed',
       events: rows
-        .filter((row) => query.event_type?.includes(row.event_type))
+        .filter((row) => query?.event_type?.includes(row.event_type))
         .map((row) => ({
           ...{ execution_id: executionId, event_id: 9, node_name: 'total', created_at: 'now', status: 'completed' },
           ...row,
