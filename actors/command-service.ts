@@ -11,7 +11,7 @@ import type { Claimant, CommandBoard } from './board.ts';
 import { DomainError } from './errors.ts';
 import type { Engine, ExecutionActor, Writing } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
-import { describeCommand, grantCommand } from './grant.ts';
+import { countClaim, describeCommand, grantCommand } from './grant.ts';
 import { Holds } from './holds.ts';
 import type { Clock, CommandRow, ExecutionRow, Log, Meter, Store } from './ports.ts';
 import { StaleError, UnavailableError } from './ports.ts';
@@ -43,6 +43,7 @@ import type {
 } from './services.ts';
 import type { Supervisor } from './supervisor.ts';
 import { UnnamedGrants } from './unnamed-grants.ts';
+import { unknownWorker } from './worker-service.ts';
 
 export interface CommandServiceParts {
   readonly store: Store;
@@ -59,6 +60,8 @@ export interface CommandServiceParts {
   readonly cancelCheckSeconds: number;
   /** Hints from the store for pools this process has not looked at lately. */
   catchUp(pools: readonly string[]): Promise<void>;
+  /** Hints from the store, whatever was looked at. */
+  look(pools: readonly string[]): Promise<unknown>;
   recordEvent: ExecutionService['recordEvent'];
   /** A command was parked on a child that may have ended already. */
   onParked(executionId: number, commandId: number, childId: number): void;
@@ -69,6 +72,7 @@ const WAIT_MAX_MS = 60_000;
 const LOOKS_MAX = 8;
 const PASSES_MAX = 8;
 const WEEDED_AT_ONCE = 256;
+const ENDED = { decision: 'refuse', reason: 'terminal' } as const;
 
 export class Commands implements CommandService {
   readonly #parts: CommandServiceParts;
@@ -88,13 +92,15 @@ export class Commands implements CommandService {
 
   async claim(commandId: number, workerId: string, claimId: string | null): Promise<GrantedCommand> {
     this.#refuseWhileDraining();
-    const { store, flusher, workers, policy, supervisor } = this.#parts;
-    const worker = await workers.find(workerId);
-    workers.seen(workerId);
+    const { store, flusher, workers, policy, supervisor, meter } = this.#parts;
+    const began = performance.now();
     for (let round = 0; ; round += 1) {
-      const known = await this.#row(commandId);
+      const [known, worker] = await Promise.all([this.#row(commandId), workers.look(workerId)]);
+      if (known.completedAt === null && worker?.status === 'offline') throw unknownWorker(workerId);
+      workers.seen(workerId);
       // Another process may have gone on with the command, and an answer that writes nothing would not notice.
       supervisor.refresh(known.executionId, known.latestEventId);
+      if (known.workerId !== null && known.workerId !== workerId) await workers.look(known.workerId);
       const holder = known.workerId === null ? null : await workers.holder(known.workerId);
       const answer = await flusher.submit({
         executionId: known.executionId,
@@ -112,13 +118,15 @@ export class Commands implements CommandService {
             policy,
           );
           if (granting.decision !== 'grant') return granting;
-          return { decision: 'grant', row: granting.row, command: describeCommand(actor, granting.row) } as const;
+          return { ...granting, command: describeCommand(actor, granting.row) };
         },
       });
       // Another process has gone on with the execution.
       if (answer.decision === 'behind') supervisor.evict(known.executionId);
       if ((answer.decision === 'again' || answer.decision === 'behind') && round < 5) continue;
+      countClaim(meter, 'reason' in answer ? answer : ENDED);
       if (answer.decision === 'grant') {
+        meter.observe('svc_claim_seconds', (performance.now() - began) / 1000);
         this.#parts.board.drop(answer.row);
         this.#hold(answer.command);
         return answer.command;
@@ -154,7 +162,7 @@ export class Commands implements CommandService {
 
   async claimMany(request: ClaimRequest): Promise<{ commands: readonly GrantedCommand[]; stop: readonly StopOrder[] }> {
     this.#refuseWhileDraining();
-    const worker = await this.#worker(request.workerId);
+    const worker = registered(await this.#parts.workers.look(request.workerId), request.workerId);
     if (!takesCommands(worker)) {
       throw new DomainError('worker_draining', `Worker ${worker.name} is ${worker.status}`);
     }
@@ -163,7 +171,7 @@ export class Commands implements CommandService {
 
   async exchange(request: ExchangeRequest): Promise<ExchangeReceipt> {
     const { workers } = this.#parts;
-    const worker = await this.#worker(request.workerId);
+    const worker = registered(await workers.find(request.workerId), request.workerId);
     if (request.instance !== null && worker.instance !== null && request.instance !== worker.instance) {
       throw new DomainError('worker_restarted', `Worker ${worker.name} was registered by another instance`, {
         worker_id: worker.name,
@@ -204,12 +212,19 @@ export class Commands implements CommandService {
   /** After a commit: forgets closed commands, and tells workers that hold one of a run that was ended for them. */
   onCommitted(_actor: ExecutionActor, writing: Writing): void {
     for (const row of [...writing.changed.values(), ...writing.issued.values()]) {
+      if (row.status === 'CLAIMED' && this.#holds.isOutdated(row)) this.#tellHolder(row.commandId);
       if (row.completedAt === null && row.parkedOn === null) continue;
       if (row.workerId !== null) this.#unnamed.named(row.workerId, [row.commandId]);
-      const worker = this.#holds.closed(row.commandId);
       this.#parts.board.drop(row);
-      if (worker !== null && row.status === 'CANCELLED') for (const wake of this.#polls.get(worker) ?? []) wake();
+      if (row.status === 'CANCELLED') this.#tellHolder(row.commandId);
+      else this.#holds.closed(row.commandId);
     }
+  }
+
+  /** Who has it here has it no longer: a call that waits is answered with the order to stop. */
+  #tellHolder(commandId: number): void {
+    const worker = this.#holds.closed(commandId);
+    if (worker !== null) for (const wake of this.#polls.get(worker) ?? []) wake();
   }
 
   /** A run that another process ended: workers that hold something of it are told at once. */
@@ -250,14 +265,6 @@ export class Commands implements CommandService {
     return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
   }
 
-  async #worker(name: string): Promise<WorkerRow> {
-    const worker = await this.#parts.workers.find(name);
-    if (worker === null || worker.status === 'offline') {
-      throw new DomainError('unknown_worker', `Worker ${name} is not registered`, { status: 'unknown', name });
-    }
-    return worker;
-  }
-
   async #row(commandId: number): Promise<CommandRow> {
     const row = await this.#parts.store.command(commandId);
     if (row === null) throw new DomainError('not_found', `Command ${commandId} not found`);
@@ -277,13 +284,18 @@ export class Commands implements CommandService {
     request: ClaimRequest,
     holding: readonly Hold[],
   ): Promise<readonly GrantedCommand[]> {
-    const { board, workers, clock, catchUp } = this.#parts;
+    const { board, workers, clock, catchUp, look } = this.#parts;
     const repeated = await this.#repeatedClaim(worker, request);
     if (repeated !== null) return repeated;
     workers.seen(worker.name);
     const claimant = this.#claimant(worker, request);
     await catchUp(claimant.pools);
     await this.#serveOnce(claimant);
+    if (request.waitMs === 0 && claimant.granted.length === 0) {
+      // The hint of another process may be under way or lost, and no poll is made for a call that does not wait.
+      await look(claimant.pools);
+      await this.#serveOnce(claimant);
+    }
     const deadline = clock.now() + Math.min(request.waitMs, WAIT_MAX_MS);
     const poll = claimant.granted.length === 0 && request.waitMs > 0 ? workers.polling(worker.name) : null;
     while (claimant.granted.length === 0 && !request.signal.aborted && !this.#isDraining) {
@@ -293,6 +305,8 @@ export class Commands implements CommandService {
       if (stopped) break;
       // It was served with what is out of date; what stands behind that wakes nobody.
       if (claimant.granted.length === 0) await this.#serveOnce(claimant);
+      // A hint that was lost must not keep it working on what has ended, or is somebody else's by now.
+      if (claimant.granted.length === 0 && (await this.#mustStop(worker.name, holding))) break;
     }
     poll?.close();
     await this.#underWay(claimant);
@@ -357,7 +371,7 @@ export class Commands implements CommandService {
     }
   }
 
-  /** Waits for a grant, a stop order, the time or the caller's end. True: stop waiting. */
+  /** Waits for a grant, a stop order, a look at the holdings, the time or the caller's end. True: stop waiting. */
   #wait(
     claimant: Claimant,
     worker: string,
@@ -365,7 +379,8 @@ export class Commands implements CommandService {
     signal: AbortSignal,
     holding: readonly Hold[],
   ): Promise<boolean> {
-    const { board } = this.#parts;
+    const { board, cancelCheckSeconds } = this.#parts;
+    const checkMs = holding.length === 0 ? ms : Math.min(ms, cancelCheckSeconds * 1000);
     return new Promise<boolean>((resolve) => {
       const wakes = this.#polls.get(worker) ?? new Set();
       this.#polls.set(worker, wakes);
@@ -381,7 +396,7 @@ export class Commands implements CommandService {
       };
       const onAbort = () => end(true);
       const onWake = () => end(holding.length > 0 || this.#isDraining);
-      const timer = setTimeout(() => end(true), ms);
+      const timer = setTimeout(() => end(checkMs === ms), checkMs);
       signal.addEventListener('abort', onAbort, { once: true });
       wakes.add(onWake);
       const unwatch = this.#holds.watch(holding, onWake);
@@ -450,6 +465,14 @@ export class Commands implements CommandService {
       holding.map((hold) => hold.commandId),
     );
     return this.#holds.stopOrders(worker, holding);
+  }
+
+  /** While the store is away nobody knows, and whoever waits goes on waiting. */
+  async #mustStop(worker: string, holding: readonly Hold[]): Promise<boolean> {
+    return this.stopOrders(worker, holding).then(
+      (stops) => stops.length > 0,
+      () => false,
+    );
   }
 
   // ---------------------------------------------------------------- reports
@@ -616,9 +639,15 @@ function refuseMisfit({ type, commandId }: Pick<EventInput, 'type' | 'commandId'
   }
 }
 
+/** Throws unknown_worker for one that is not there, or no longer (api 4.6: register first). */
+function registered(worker: WorkerRow | null, name: string): WorkerRow {
+  if (worker === null || worker.status === 'offline') throw unknownWorker(name);
+  return worker;
+}
+
 /** Whoever never registered may claim by id; a status of a worker's own words means that it takes nothing (api 4.6). */
 function takesCommands(worker: WorkerRow | null): boolean {
-  return worker === null || worker.status === 'ready' || worker.status === 'offline';
+  return worker === null || worker.status === 'ready';
 }
 
 /** The ages are null where they decided nothing. */

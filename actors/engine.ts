@@ -191,6 +191,7 @@ export function createEngine(ports: EnginePorts, settings: EngineSettings): Runn
     engine,
     cancelCheckSeconds: settings.cancelCheckSeconds,
     catchUp: (pools) => recovery.catchUp(pools),
+    look: (pools) => recovery.look(pools),
     recordEvent: (input) => executions.recordEvent(input),
     onParked: (executionId, commandId, childId) => children.onParked(executionId, commandId, childId),
   });

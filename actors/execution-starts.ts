@@ -136,7 +136,7 @@ export class ExecutionStarts {
       if (winner === null) throw error;
       return this.#repeated(winner, hash, request);
     }
-    return this.#receipt(actor.row, commandsGenerated, false, request.waitMs ?? null);
+    return this.#receipt(actor.row, commandsGenerated, false, request);
   }
 
   async rerun(executionId: number, request: RerunRequest): Promise<StartReceipt> {
@@ -269,14 +269,14 @@ export class ExecutionStarts {
       );
     }
     const issued = await this.#parts.store.issuedAtStart(known.executionId);
-    return this.#receipt(known, issued, true, request.waitMs ?? null);
+    return this.#receipt(known, issued, true, request);
   }
 
   async #receipt(
     row: ExecutionRow,
     commandsGenerated: number,
     duplicate: boolean,
-    waitMs: number | null,
+    { waitMs = 0, signal }: StartRequest,
   ): Promise<StartReceipt> {
     const base = {
       executionId: row.executionId,
@@ -288,8 +288,10 @@ export class ExecutionStarts {
       duplicate,
       startedAt: row.startTime,
     };
-    if (waitMs === null || waitMs <= 0) return { ...base, waited: null };
-    const ended = await this.#watch.whenEnded(row.executionId, AbortSignal.timeout(Math.min(waitMs, WAIT_MAX_MS)));
+    if (waitMs <= 0) return { ...base, waited: null };
+    const late = AbortSignal.timeout(Math.min(waitMs, WAIT_MAX_MS));
+    const over = signal === undefined ? late : AbortSignal.any([late, signal]);
+    const ended = await this.#watch.whenEnded(row.executionId, over);
     return { ...base, waited: { status: ended.status, result: ended.result, error: ended.error } };
   }
 }

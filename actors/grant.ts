@@ -4,14 +4,16 @@ import {
   arbitrateClaim,
   type ClaimHolder,
   type ClaimPolicy,
+  type GrantReason,
   type Refusal,
+  type RefusalReason,
 } from '../machines/command/claim.ts';
 import { instantOf } from '../machines/command/instant.ts';
 import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
-import type { CommandRow } from './ports.ts';
+import type { CommandRow, Meter } from './ports.ts';
 import type { GrantedCommand } from './services.ts';
 import { commandTrace } from './traces.ts';
 
@@ -22,9 +24,9 @@ export interface ClaimantName {
 }
 
 export type Granting =
-  | { readonly decision: 'grant'; readonly row: CommandRow }
-  | { readonly decision: 'refuse'; readonly refusal: Refusal }
-  | { readonly decision: 'exhausted'; readonly reason: string };
+  | { readonly decision: 'grant'; readonly row: CommandRow; readonly reason: GrantReason }
+  | { readonly decision: 'refuse'; readonly refusal: Refusal; readonly reason: RefusalReason }
+  | { readonly decision: 'exhausted'; readonly reason: GrantReason };
 
 /** May this claimant have this open command of a live execution? Writes nothing. */
 export function judgeClaim(
@@ -49,12 +51,12 @@ export function grantCommand(
   policy: ClaimPolicy,
 ): Granting {
   const verdict = judgeClaim(actor, row, claimant, holder, policy);
-  if (verdict.decision === 'refuse') return { decision: 'refuse', refusal: verdict };
+  if (verdict.decision === 'refuse') return { decision: 'refuse', refusal: verdict, reason: verdict.reason };
   if (verdict.decision === 'exhausted') {
     failExhausted(actor, row);
     return { decision: 'exhausted', reason: verdict.reason };
   }
-  if (verdict.attempt === row.attempt) return { decision: 'grant', row };
+  if (verdict.attempt === row.attempt) return { decision: 'grant', row, reason: verdict.reason };
   const event = actor.append({
     type: 'command.claimed',
     status: 'running',
@@ -89,7 +91,12 @@ export function grantCommand(
     latestEventId: event.eventId,
   };
   actor.change(granted);
-  return { decision: 'grant', row: granted };
+  return { decision: 'grant', row: granted, reason: verdict.reason };
+}
+
+/** A claim was decided, for the reason in the table of api 4.2. */
+export function countClaim(meter: Meter, { decision, reason }: Pick<Granting, 'decision' | 'reason'>): void {
+  meter.count('svc_claims_total', { decision, reason });
 }
 
 /** A command that has used up its attempts fails at the claim (api 4.2). */

@@ -15,7 +15,7 @@ import { retryWaitOf } from '../machines/command/retry-wait.ts';
 import { type Claimant, type CommandBoard, suits } from './board.ts';
 import { hintOf } from './command-hint.ts';
 import type { ExecutionActor } from './execution-actor.ts';
-import { type ClaimantName, describeCommand, failExhausted, grantCommand, judgeClaim } from './grant.ts';
+import { type ClaimantName, countClaim, describeCommand, failExhausted, grantCommand, judgeClaim } from './grant.ts';
 import type { Job } from './job-queue.ts';
 import type { Clock, CommandHint, CommandRow, Meter, Store, StoredHold } from './ports.ts';
 import type { GrantedCommand } from './services.ts';
@@ -159,6 +159,7 @@ export class Handover {
       const verdict = holder === undefined ? null : this.#judge(actor, known, claimant, holder);
       if (holder !== undefined && verdict?.decision === 'exhausted') {
         claimant.room += 1;
+        countClaim(this.#parts.meter, verdict);
         this.#exhaust(known, claimant, holder);
         continue;
       }
@@ -237,7 +238,6 @@ export class Handover {
    */
   #exhaust(judged: CommandRow, claimant: Claimant, holder: ClaimHolder | null): void {
     const { executionId, commandId, attempt, workerId } = judged;
-    this.#parts.meter.count('svc_claims_total', { decision: 'exhausted', reason: 'granted' });
     this.#parts
       .submit({
         executionId,
@@ -289,10 +289,7 @@ export class Handover {
   ): GrantedCommand | null {
     const { policy, meter } = this.#parts;
     const granting = grantCommand(actor, row, nameOf(claimant), holder, policy);
-    meter.count('svc_claims_total', {
-      decision: granting.decision,
-      reason: granting.decision === 'refuse' ? granting.refusal.reason : 'granted',
-    });
+    countClaim(meter, granting);
     return granting.decision === 'grant' ? describeCommand(actor, granting.row) : null;
   }
 }

@@ -61,6 +61,12 @@ export class Holds {
     return held?.workerId ?? null;
   }
 
+  /** Another claim of it is known here. */
+  isOutdated({ commandId, attempt }: CommandRow): boolean {
+    const held = this.#held.get(commandId);
+    return held !== undefined && held.attempt !== attempt;
+  }
+
   executionOf(commandId: number): number | null {
     return this.#held.get(commandId)?.executionId ?? null;
   }

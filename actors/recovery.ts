@@ -80,7 +80,20 @@ export class Recovery {
     const wanted = pools.filter((pool) => !this.#looked.get(pool) || (isLow && this.#more.get(pool)));
     if (wanted.length === 0) return;
     for (const pool of wanted) this.#looked.put(pool, true, 1);
-    await this.#look(wanted);
+    await this.look(wanted);
+  }
+
+  /** What the store has for these pools comes onto the board. */
+  async look(pools: readonly string[]): Promise<number> {
+    const hints = await this.#parts.store.pending(pools, PAGE);
+    for (const pool of pools) {
+      if (hints.length < PAGE) this.#more.delete(pool);
+      else this.#more.put(pool, true, 1);
+    }
+    this.onHint(hints);
+    // What a worker holds that is known to be gone can be claimed as well.
+    this.onHint(await this.#parts.store.overdue(PAGE));
+    return hints.length;
   }
 
   /** A hint of another process: there may be something in this pool. */
@@ -95,7 +108,7 @@ export class Recovery {
 
   /** Something is in the pool, nobody says what. */
   async onPoolHint(pool: string): Promise<void> {
-    if (this.#parts.board.waitedPools().includes(pool)) await this.#look([pool]);
+    if (this.#parts.board.waitedPools().includes(pool)) await this.look([pool]);
     else this.#looked.delete(pool);
   }
 
@@ -144,18 +157,6 @@ export class Recovery {
     }
   }
 
-  async #look(pools: readonly string[]): Promise<number> {
-    const hints = await this.#parts.store.pending(pools, PAGE);
-    for (const pool of pools) {
-      if (hints.length < PAGE) this.#more.delete(pool);
-      else this.#more.put(pool, true, 1);
-    }
-    this.onHint(hints);
-    // What a worker holds that is known to be gone can be claimed as well.
-    this.onHint(await this.#parts.store.overdue(PAGE));
-    return hints.length;
-  }
-
   /** While somebody waits: often when the bus is not to be trusted, rarely when it is. */
   async #poll(): Promise<void> {
     const { board, bus } = this.#parts;
@@ -166,7 +167,7 @@ export class Recovery {
       this.#pollMs = base;
       return;
     }
-    const found = await this.#look(pools);
+    const found = await this.look(pools);
     this.#pollMs = found > 0 ? base : Math.min(POLL_MAX_MS, Math.max(base, this.#pollMs * 2));
   }
 

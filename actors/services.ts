@@ -71,6 +71,8 @@ export interface StartRequest {
   readonly meta?: JsonMap;
   /** Answer when the execution has ended or after this time, whichever is first. */
   readonly waitMs?: number;
+  /** Ends the wait before its time. */
+  readonly signal?: AbortSignal;
   /** `traceparent`, and `tracestate` behind a blank (machines/trace-context.ts). */
   readonly trace?: string | null;
 }
@@ -374,6 +376,8 @@ export interface WorkerService {
   list(filter: { runtime?: string; status?: string; kind?: string; pool?: string }): Promise<readonly WorkerRow[]>;
   /** The registered worker, from memory when fresh. Null: no row. */
   find(name: string): Promise<WorkerRow | null>;
+  /** As it is now, whatever another process has done with it a moment ago. */
+  look(name: string): Promise<WorkerRow | null>;
   holder(name: string): Promise<Holder | null>;
   /** Any call that names a worker counts as its heartbeat; batched, never written on the hot path. */
   seen(name: string): void;

@@ -138,7 +138,7 @@ export class Workers implements WorkerService {
     name: string,
     options: { registration: Registration | null; status: string | null; commands: readonly Hold[] },
   ): Promise<{ recreated: boolean; runtimeId: number; stop: readonly StopOrder[] }> {
-    const known = await this.find(name);
+    const known = await this.look(name);
     if (known === null && options.registration === null) throw unknownWorker(name);
     const row = known ?? (await this.register({ ...(options.registration ?? unreachable()), name }));
     const status = statusOf(options.status) ?? (row.status === 'offline' ? 'ready' : row.status);
@@ -191,7 +191,11 @@ export class Workers implements WorkerService {
   async find(name: string): Promise<WorkerRow | null> {
     const known = this.#known.get(name);
     const now = this.#parts.clock.now();
-    if (known !== undefined && now - known.refreshedAt < FRESH_MS) return known.row;
+    return known !== undefined && now - known.refreshedAt < FRESH_MS ? known.row : this.look(name);
+  }
+
+  async look(name: string): Promise<WorkerRow | null> {
+    const now = this.#parts.clock.now();
     const row = await this.#parts.store.find(name);
     if (row !== null) return this.#remember(row).row;
     this.#known.delete(name);
@@ -365,7 +369,7 @@ function statusOf(status: string | null): string | null {
   return lower === 'active' ? 'ready' : lower;
 }
 
-function unknownWorker(name: string): DomainError {
+export function unknownWorker(name: string): DomainError {
   return new DomainError('unknown_worker', `Worker ${name} is not registered`, { status: 'unknown', name });
 }
 

@@ -12,7 +12,14 @@ import { type ApiContext, nowIso } from './context.ts';
 import { type Route, route } from './route.ts';
 
 const tag = 'Commands';
-const CLAIM_CODES = ['not_found', 'active_claim', 'already_terminal', 'worker_draining', 'attempts_exhausted'] as const;
+const CLAIM_CODES = [
+  'not_found',
+  'unknown_worker',
+  'active_claim',
+  'already_terminal',
+  'worker_draining',
+  'attempts_exhausted',
+] as const;
 const commandId = v.object({ command_id: id });
 const nullableText = v.nullable(v.string());
 

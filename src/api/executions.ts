@@ -1,5 +1,5 @@
 /** Starting, ending and cleaning up executions (api 2.3.1, 2.3.2, 2.3.8, 2.3.9, 2.3.11, 2.3.12). */
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import * as v from 'valibot';
 import { DomainError } from '../../actors/errors.ts';
 import type { CancelReceipt } from '../../actors/services.ts';
@@ -44,8 +44,14 @@ const cancelAnswer = v.object({
   message: v.string(),
 });
 
-export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
+export function executionRoutes({ services, isEnforced, waits }: ApiContext): Route[] {
   const { executionAccess, executions } = services;
+
+  /** A wait ends with the connection, and with this server: the run goes on, and its number is not to be lost. */
+  function start(body: v.InferOutput<typeof startBody>, request: FastifyRequest, reply: FastifyReply) {
+    const asked = startOf(body, request);
+    return executions.start(asked.waitMs === undefined ? asked : { ...asked, signal: waits.signalFor(reply) });
+  }
 
   async function cancel(executionIdGiven: number, options: { reason: string; cascade: boolean; by: 'api' | 'stop' }) {
     return cancelToWire(executionIdGiven, await executions.cancel(executionIdGiven, options));
@@ -77,7 +83,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
           duplicate: false,
         },
       },
-      handle: async ({ body, request }) => startToWire(await executions.start(startOf(body, request))),
+      handle: async ({ body, request, reply }) => startToWire(await start(body, request, reply)),
     }),
     route({
       method: 'POST',
@@ -92,7 +98,7 @@ export function executionRoutes({ services, isEnforced }: ApiContext): Route[] {
       codes: START_CODES,
       waits: true,
       example: { request: { path: 'demo/greet', payload: { who: 'world' } } },
-      handle: async ({ body, request }) => runToWire(await executions.start(startOf(body, request))),
+      handle: async ({ body, request, reply }) => runToWire(await start(body, request, reply)),
     }),
     route({
       method: 'POST',

@@ -43,12 +43,14 @@ export class SimulatedWorkers {
     const refuse = (): never => {
       throw new Error('the workers of a simulation are its own');
     };
+    const find = async (name: string) => this.#rows.get(name) ?? null;
     return {
       register: refuse,
       deregister: refuse,
       list: refuse,
       heartbeat: refuse,
-      find: async (name) => this.#rows.get(name) ?? null,
+      find,
+      look: find,
       holder: async (name) => this.#holder(name),
       seen: () => {},
       polling: () => ({ close() {} }),

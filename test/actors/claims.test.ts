@@ -160,6 +160,23 @@ describe('a claim by id', () => {
   });
 });
 
+describe('a claim by id of a worker that is offline', () => {
+  test('is refused until it registers again, unless there is nothing left to claim', async () => {
+    const world = new World({ one: [step('a')] });
+    const id = (await world.start('one')).executionId;
+    const { commandId } = world.command(id, 'a@1');
+    world.register('alice', { status: 'offline' });
+    const { commands } = world.server;
+    const refusal = { code: 'unknown_worker', data: { status: 'unknown', name: 'alice' } };
+    await expect(commands.claim(commandId, 'alice', null)).rejects.toMatchObject(refusal);
+    expect(world.types(id)).toHaveLength(3);
+    world.register('alice');
+    await world.report(await commands.claim(commandId, 'alice', null));
+    world.register('alice', { status: 'offline' });
+    await expect(commands.claim(commandId, 'alice', null)).rejects.toMatchObject({ code: 'already_terminal' });
+  });
+});
+
 describe('claiming many', () => {
   test('gives nothing when there is nothing, and no more than asked for', async () => {
     const world = new World({ ten: loop(10) });
@@ -214,6 +231,19 @@ describe('claiming many', () => {
     expect((await Promise.all(claimed)).map((commands) => commands.length)).toEqual([2, 2, 2, 2]);
     // Whoever was passed over shares the next transaction.
     expect(commits).toBe(2);
+    checkStore(world.store);
+  });
+
+  test('without a wait looks at the store before it says that there is nothing', async () => {
+    const world = new World({ one: [step('a')] });
+    const other = world.another();
+    world.losesHints = true;
+    expect(await world.claim('alice', {}, other)).toEqual([]);
+    for (let run = 0; run < 2; run += 1) {
+      const { executionId } = await world.start('one');
+      const [granted] = await world.claim('alice', {}, other);
+      expect(granted?.row.executionId).toBe(executionId);
+    }
     checkStore(world.store);
   });
 
@@ -526,6 +556,31 @@ describe('an exchange', () => {
     expect(await third.commands.stopOrders('alice', [{ commandId, attempt: 1 }])).toEqual([
       { commandId, attempt: 1, reason: 'execution_cancelled' },
     ]);
+  });
+
+  test('that waits ends at once when what it works on is given to another, and soon when no hint comes', async () => {
+    const world = new World({ one: [step('a')] }, { cancelCheckSeconds: 0.05 });
+    const other = world.another();
+    for (const taker of [world.server, other]) {
+      await world.start('one');
+      world.register('alice');
+      const [command] = await world.claim('alice');
+      if (command === undefined) throw new Error('nothing was granted');
+      const { commandId } = command.row;
+      const holding = [{ commandId, attempt: 1 }];
+      const waiting = world.server.commands.exchange({
+        ...{ workerId: 'alice', instance: null, status: 'ready', holding, reports: [] },
+        claim: world.claimOf('alice', { waitMs: 60_000 }),
+      });
+      await settled();
+      world.clock.advance(100);
+      world.register('alice');
+      expect((await taker.commands.claim(commandId, 'bob', null)).row.attempt).toBe(2);
+      expect((await waiting).stop).toEqual([{ commandId, attempt: 1, reason: 'stale' }]);
+      await world.server.executions.cancel(command.row.executionId, { reason: 'over', cascade: true, by: 'api' });
+      world.clock.advance(60_000);
+    }
+    checkStore(world.store);
   });
 
   test('counts as heard for as long as its answer takes, also where the database is slow or away', async () => {

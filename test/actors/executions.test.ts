@@ -141,6 +141,15 @@ describe('a start', () => {
     await world.report(command as GrantedCommand, { data: 9 });
     expect((await started).waited).toEqual({ status: 'completed', result: 9, error: null });
   });
+
+  test('says where it stands when its wait is ended', async () => {
+    const world = new World(ONE);
+    const over = new AbortController();
+    const started = world.start('one', { waitMs: 60_000, signal: over.signal });
+    await world.claim('alice', { waitMs: 5_000 });
+    over.abort();
+    expect((await started).waited).toEqual({ status: 'running', result: null, error: null });
+  });
 });
 
 describe('an end from outside', () => {

@@ -303,6 +303,19 @@ describe('memory', () => {
     exchange.connect().publish('workers', [{ name: 7 }]);
   });
 
+  it('is not asked where a heartbeat or a claim by id has to be right', async () => {
+    const [here, there] = [serverProcess(), serverProcess()];
+    await here.register(registration());
+    expect((await there.find('alice'))?.status).toBe('ready');
+    await there.stop();
+    await here.deregister('alice', null);
+    expect((await there.find('alice'))?.status).toBe('ready');
+    expect((await there.look('alice'))?.status).toBe('offline');
+    await there.heartbeat('alice', { registration: null, status: null, commands: [] });
+    expect((await here.look('alice'))?.status).toBe('ready');
+    expect(await there.look('bob')).toBeNull();
+  });
+
   it('of names nobody registered has an end, because callers choose them', async () => {
     const workers = serverProcess();
     for (let each = 0; each <= 10_000; each += 1) await workers.find(`ghost-${each}`);

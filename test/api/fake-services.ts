@@ -344,6 +344,7 @@ export function fakeServices(changes: Changes = {}): Services {
       deregister: async () => ({ released: 0 }),
       list: async () => [workerRow(REGISTRATION)],
       find: async () => workerRow(REGISTRATION),
+      look: async () => workerRow(REGISTRATION),
       holder: async () => null,
       seen: () => {},
       polling: () => ({ close: () => {} }),

@@ -192,6 +192,34 @@ describe('long polls', () => {
   });
 });
 
+describe('a start that waits for the end', () => {
+  test.each(['/api/execute', '/api/run/playbook'])('at %s is answered when the server stops', async (path) => {
+    const { promise: asked, resolve: announce } = Promise.withResolvers<void>();
+    const { executions } = fakeServices();
+    const host = await listen(
+      fakeServices({
+        executions: {
+          start: async (request) => {
+            if (request.signal === undefined) throw new Error('nothing ends the wait');
+            announce();
+            await once(request.signal, 'abort');
+            const receipt = await executions.start(request);
+            return { ...receipt, waited: { status: 'running', result: null, error: null } };
+          },
+        },
+      }),
+    );
+    const answer = fetch(`http://127.0.0.1:${host.port}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ path: 'demo/greet', wait_ms: 60_000 }),
+    });
+    await asked;
+    host.stop.abort();
+    expect(await (await answer).json()).toMatchObject({ status: 'started', execution_status: 'running' });
+  });
+});
+
 describe('the stream of an execution', () => {
   /** A log that grows on demand, with notices that may come twice. */
   function growing(text = '') {

@@ -55,7 +55,11 @@ export class World {
   readonly clock: StepClock = createStepClock();
   readonly store: MemoryStore = createMemoryStore(this.clock);
   readonly ids = createSeededIds();
-  readonly exchange = createMemoryExchange();
+  /** What one server tells the others gets lost. */
+  losesHints = false;
+  readonly exchange = createMemoryExchange((deliver) => {
+    if (!this.losesHints) queueMicrotask(deliver);
+  });
   readonly workers = new Map<string, WorkerRow>();
   /** Workers that wait for an answer, once for each. */
   readonly asking: string[] = [];
@@ -295,6 +299,7 @@ export class World {
     const refuse = (): never => {
       throw new Error('the workers of a test are registered by it');
     };
+    const find = async (name: string) => this.workers.get(name) ?? null;
     return {
       register: refuse,
       deregister: refuse,
@@ -303,7 +308,8 @@ export class World {
         if (status !== null) change(name, { status });
         return { recreated: false, runtimeId: 1, stop: [] };
       },
-      find: async (name) => this.workers.get(name) ?? null,
+      find,
+      look: find,
       holder: async (name) => {
         const row = this.workers.get(name);
         if (row === undefined) return null;

@@ -111,17 +111,27 @@ test('a run and a batch move the figures that are about them', async () => {
   const stuck = await client.execute({ path: 'measured/run', execution_pool: 'nobody' });
   const batch = { execution_id: stuck.execution_id, events: [{ event_type: 'step.note', step: 'start', payload: {} }] };
   expect((await call('POST', '/api/events/batch', batch)).status).toBe(202);
+  const found = await call('GET', `/api/executions/${stuck.execution_id}/commands`);
+  const claim = `/api/commands/${JSON.stringify(found.json).match(/"command_id":(\d+)/)?.[1]}/claim`;
+  for (const [worker_id, status] of [
+    ['one', 200],
+    ['one', 200],
+    ['two', 409],
+  ] as const)
+    expect((await call('POST', claim, { worker_id })).status).toBe(status);
   const after = await samples();
   const moved = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
   expect(moved('svc_executions_started_total{kind="playbook"}')).toBe(2);
   expect(moved('svc_executions_ended_total{status="completed"}')).toBe(1);
   expect(moved('svc_execution_seconds_count{status="completed"}')).toBe(1);
-  expect(moved('svc_step_dispatch_seconds_count')).toBe(1);
+  expect(moved('svc_step_dispatch_seconds_count')).toBe(2);
   expect(moved('svc_command_seconds_count{tool_kind="noop",status="COMPLETED"}')).toBe(1);
   for (const type of ['command.issued', 'execution.started'])
     expect(moved(`svc_events_appended_total{type="${type}"}`)).toBe(2);
   expect(moved('svc_events_appended_total{type="playbook.completed"}')).toBe(1);
-  expect(moved('svc_claims_total{decision="grant",reason="granted"}')).toBe(1);
+  expect(moved('svc_claims_total{decision="grant",reason="pending"}')).toBe(2);
+  expect(moved('svc_claims_total{decision="grant",reason="same_worker"}')).toBe(1);
+  expect(moved('svc_claims_total{decision="refuse",reason="lease_active"}')).toBe(1);
   for (const name of ['svc_turn_seconds', 'svc_flush_seconds', 'svc_flush_turns', 'svc_claim_seconds'])
     expect(moved(`${name}_count`)).toBeGreaterThan(0);
   expect(moved('svc_hydrations_total{from="memory"}')).toBeGreaterThan(0);
