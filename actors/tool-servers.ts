@@ -114,23 +114,24 @@ export function createToolServerService({ catalog, executions, listTools }: Tool
       const listing = await listTools(endpoint);
       if (!listing.ok) throw new DomainError(REFUSALS[listing.reason], listing.sentence);
       const isNew = force || !haveSameTools(before, listing.tools);
-      const stored = isNew ? await store(entry, listing.tools) : entry;
+      const stored = isNew ? await store(entry, listing.tools, force) : { entry, unchanged: true };
       return {
         strategy: 'direct',
-        isNew,
+        isNew: !stored.unchanged,
         path: entry.path,
         versionBefore: entry.version,
-        versionAfter: stored.version,
+        versionAfter: stored.entry.version,
         toolsBefore: before.length,
         toolsAfter: listing.tools.length,
       };
     },
   };
 
-  async function store(entry: CatalogEntry, tools: readonly JsonMap[]): Promise<CatalogEntry> {
+  /** Of several discoveries at once the first stores a version, and the others find it there. */
+  async function store(entry: CatalogEntry, tools: readonly JsonMap[], force: boolean) {
     const content = withTools(entry.content, entry.payload, tools);
-    const made = await catalog
-      .register({ content, resourceType: 'mcp', path: entry.path, ifChanged: false })
+    return catalog
+      .register({ content, resourceType: 'mcp', path: entry.path, ifChanged: !force })
       .catch((error: unknown) => {
         if (!(error instanceof DomainError) || error.code !== 'playbook_invalid') throw error;
         // The rest of the document was stored before, so it is the list that no document can hold.
@@ -139,7 +140,6 @@ export function createToolServerService({ catalog, executions, listTools }: Tool
           'The list of the tool server has what cannot be stored in the catalog',
         );
       });
-    return made.entry;
   }
 }
 

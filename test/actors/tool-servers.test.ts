@@ -19,6 +19,7 @@ function world(
 ) {
   const started: StartRequest[] = [];
   const registered: { content: string; path: string | null }[] = [];
+  let newest = '';
   const asked: string[] = [];
   const server = catalogEntry({
     path: 'mcp/k8s',
@@ -36,10 +37,12 @@ function world(
           ? null
           : catalogEntry({ path, kind, status: kind === 'gone' ? 'archived' : 'active' });
       },
-      register: async ({ content, path }) => {
+      register: async ({ content, path, ifChanged }) => {
         if (refusal !== null) throw refusal;
+        const unchanged = ifChanged && content === newest;
+        newest = content;
         registered.push({ content, path });
-        return { entry: { ...server, version: 3 }, unchanged: false, warnings: [] };
+        return { entry: { ...server, version: 3 }, unchanged, warnings: [] };
       },
     },
     executions: {
@@ -153,6 +156,13 @@ describe('discovery', () => {
     const { service, registered } = world({ url: 'http://k' }, { ok: false, reason, sentence: 'Why' });
     await expect(service.discover(wanted)).rejects.toMatchObject({ code, message: 'Why' });
     expect(registered).toEqual([]);
+  });
+
+  test('stores one version where two ask at once, unless it must', async () => {
+    const { service } = world({ url: 'http://k' });
+    expect(await service.discover(wanted)).toMatchObject({ isNew: true, versionAfter: 3 });
+    expect(await service.discover(wanted)).toMatchObject({ isNew: false, versionAfter: 3 });
+    expect(await service.discover({ ...wanted, force: true })).toMatchObject({ isNew: true });
   });
 
   test('keeps the text of the entry around its tools', async () => {
