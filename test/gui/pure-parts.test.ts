@@ -1,13 +1,14 @@
 /** Differences of texts, form fields, traces and charts: what pages compute before they show it. */
 import { describe, expect, test } from 'vitest';
-import { layoutChart } from '../../src/gui/chart/chart-layout.ts';
+import { CHARTS } from '../../machines/index.ts';
+import { labelWidth, layoutChart } from '../../src/gui/chart/chart-layout.ts';
 import { chartModel, eventsOf, initialStates, withOuter } from '../../src/gui/chart/chart-model.ts';
 import { changesBetween, contextAt, frameAt, marksOf, nextStateChange } from '../../src/gui/chart/trace.ts';
-import type { TraceFrame } from '../../src/gui/core/wire.ts';
+import type { ChartConfig, TraceFrame } from '../../src/gui/core/wire.ts';
 import { byStep, newDraft, outcomeOf, simulationRequest } from '../../src/gui/editor/outcomes.ts';
 import { dataOf, fieldsFor, problemsByField } from '../../src/gui/pages/credential-fields.ts';
 import { lineDiff } from '../../src/gui/playbook/line-diff.ts';
-import { changedFields, fieldsOf, textOf } from '../../src/gui/playbook/workload-fields.ts';
+import { changedValues, fieldsOf, parseInput, textOf, valuesOf } from '../../src/gui/playbook/workload-fields.ts';
 
 describe('differences by lines', () => {
   const diff = (a: string, b: string) => lineDiff(a.split('').join('\n'), b.split('').join('\n'));
@@ -52,8 +53,9 @@ describe('the run form', () => {
 
   test('sends only what was changed, in its own type', () => {
     const texts = Object.fromEntries(fields.map((field) => [field.name, textOf(field, undefined)]));
-    expect(changedFields(fields, texts)).toEqual({});
-    expect(changedFields(fields, { ...texts, times: '4', loud: 'true', list: '[3]' })).toEqual({
+    const changed = (edited: Record<string, string>) => changedValues(fields, valuesOf(fields, edited));
+    expect(changed(texts)).toEqual({});
+    expect(changed({ ...texts, times: '4', loud: 'true', list: '[3]' })).toEqual({
       times: 4,
       loud: true,
       list: [3],
@@ -61,8 +63,14 @@ describe('the run form', () => {
   });
 
   test('says what is wrong with a value', () => {
-    expect(() => changedFields(fields, { times: 'many' })).toThrow('times must be a number');
-    expect(() => changedFields(fields, { list: '[1,' })).toThrow('list is not valid JSON');
+    expect(() => valuesOf(fields, { times: 'many' })).toThrow('times must be a number');
+    expect(() => valuesOf(fields, { list: '[1,' })).toThrow('list is not valid JSON');
+    expect(() => parseInput('[1]')).toThrow('The input must be an object');
+  });
+
+  test('written as JSON it holds every input with its value', () => {
+    expect(valuesOf(fields, { times: '4' })).toEqual({ who: 'world', times: 4, loud: false, list: [1, 2] });
+    expect(changedValues(fields, { times: 3, list: [2], more: true })).toEqual({ list: [2], more: true });
   });
 });
 
@@ -140,8 +148,32 @@ describe('a chart', () => {
     const box = boxes.find((each) => each.state.id === 'x.b')!;
     expect(box.width).toBe(120);
     expect(loop?.points[0]?.x).toBe(box.x + box.width);
-    expect((loop?.label?.x ?? 0) - 80).toBeGreaterThan(box.x + box.width);
-    expect((loop?.label?.x ?? 0) + 80).toBeLessThanOrEqual(width + 1);
+    const half = labelWidth(loop!.arrow) / 2;
+    expect((loop?.label?.x ?? 0) - half).toBeGreaterThan(box.x + box.width);
+    expect((loop?.label?.x ?? 0) + half).toBeLessThanOrEqual(width + 1);
+  });
+
+  test.each(CHARTS)('arrows of the chart $name begin and end at the boxes they join', ({ name, machine }) => {
+    // As the API sends it.
+    const config = JSON.parse(JSON.stringify(machine.config)) as ChartConfig;
+    const { boxes, arrows, width } = layoutChart(chartModel(name, config));
+    const touches = (id: string, { x, y }: { x: number; y: number }): boolean =>
+      boxes.some(
+        (box) =>
+          `${id}.`.startsWith(`${box.state.id}.`) &&
+          x >= box.x &&
+          x <= box.x + box.width &&
+          Math.min(Math.abs(y - box.y), Math.abs(y - box.y - box.height), Math.abs(x - box.x - box.width), x - box.x) <
+            1,
+      );
+    for (const { arrow, points } of arrows) {
+      expect([arrow.id, touches(arrow.from, points[0]!), touches(arrow.to, points.at(-1)!)]).toEqual([
+        arrow.id,
+        true,
+        true,
+      ]);
+    }
+    expect(Math.min(...boxes.map((each) => each.x), ...arrows.map(({ label }) => label?.x ?? width))).toBeLessThan(80);
   });
 
   test('draws inner states inside their outer one', () => {

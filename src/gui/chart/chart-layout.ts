@@ -61,7 +61,7 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
     const staysInside = from === to && arrow.from !== arrow.to;
     return from === null || to === null || staysInside ? [] : [{ arrow, from, to }];
   });
-  // Downwards, an arrow back to its own state and its label get room beside it; on both sides, so that it stays in the middle.
+  // Downwards, an arrow back to its own state and its label get room beside it.
   const besides = new Map(
     arrows
       .filter(({ from, to }) => from === to && direction === 'down')
@@ -69,8 +69,7 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
   );
   const drawn = layoutGraph(
     states.map((state) => {
-      const { width, height } = sizeOf(state, inside.get(state.id));
-      return { id: state.id, width: width + 2 * (besides.get(state.id) ?? 0), height };
+      return { id: state.id, ...sizeOf(state, inside.get(state.id)), beside: besides.get(state.id) ?? 0 };
     }),
     arrows.map(({ arrow, from, to }) => ({
       id: arrow.id,
@@ -85,11 +84,10 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
   );
   const routes = new Map(drawn.routes.map((route) => [route.id, route]));
   const boxes: StateBox[] = [];
-  const paths: ArrowPath[] = arrows.flatMap(({ arrow, from }) => {
+  const paths: ArrowPath[] = arrows.flatMap(({ arrow }) => {
     const route = routes.get(arrow.id);
     if (route === undefined) return [];
-    const room = arrow.from === arrow.to ? (besides.get(from) ?? 0) : 0;
-    const points = route.points.map((point) => ({ x: point.x - room, y: point.y }));
+    const { points } = route;
     const far = points[1] ?? { x: 0, y: 0 };
     const beside = labelWidth(arrow) / 2;
     const loop = direction === 'down' ? { x: far.x + beside, y: far.y } : { x: far.x, y: far.y + LABEL_LINE };
@@ -101,15 +99,8 @@ function layoutLevel(model: ChartModel, parent: string | null): Level {
     const place = drawn.nodes.get(state.id);
     if (place === undefined) continue;
     const inner = inside.get(state.id);
-    const room = besides.get(state.id) ?? 0;
-    boxes.push({
-      state,
-      x: place.x + room,
-      y: place.y,
-      width: place.width - 2 * room,
-      height: place.height,
-      compound: inner !== undefined,
-    });
+    const { x, y, width, height } = place;
+    boxes.push({ state, x, y, width, height, compound: inner !== undefined });
     if (inner === undefined) continue;
     const dx = place.x + (place.width - inner.width) / 2;
     const dy = place.y + HEADER;

@@ -1,5 +1,5 @@
 /** A chart as a drawing with its active states, and the same as a table. */
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ChartConfig } from '../core/wire.ts';
 import { pathOf } from '../graph/route-path.ts';
 import { ScrollRegion } from '../parts/scroll-region.tsx';
@@ -58,10 +58,19 @@ function ChartDrawing({
   const before = taken === null ? null : withOuter(taken.before);
   const width = layout.width + 2 * PADDING;
   const height = layout.height + 2 * PADDING;
+  const area = useRef<HTMLElement>(null);
+  const innermost =
+    layout.boxes.findLast((box) => active.has(box.state.id)) ?? layout.boxes.find((box) => box.state.initial);
+  // Of a drawing larger than its window the active state is in sight.
+  useEffect(() => {
+    if (area.current === null || innermost === undefined) return;
+    const { x, y, width: wide, height: high } = innermost;
+    bringIntoSight(area.current, { left: x + PADDING, top: y + PADDING, width: wide, height: high });
+  }, [layout, innermost?.state.id]);
   const isTaken = (arrow: { from: string; to: string; events: readonly string[] }): boolean =>
     taken !== null && before?.has(arrow.from) === true && active.has(arrow.to) && arrow.events.includes(taken.event);
   return (
-    <ScrollRegion class="graph" label={`Drawing of ${model.name}`}>
+    <ScrollRegion class="graph" label={`Drawing of ${model.name}`} area={area}>
       <div class="graph-area" style={{ width: `${width}px`, height: `${height}px` }}>
         {layout.boxes.map((box) => (
           <div
@@ -159,6 +168,18 @@ function ChartDrawing({
       </div>
     </ScrollRegion>
   );
+}
+
+/** Scrolls only as far as it takes: to the middle in a direction in which it was not in sight. */
+function bringIntoSight(
+  area: HTMLElement,
+  box: { readonly left: number; readonly top: number; readonly width: number; readonly height: number },
+): void {
+  const { scrollLeft, scrollTop, clientWidth, clientHeight } = area;
+  if (box.left < scrollLeft || box.left + box.width > scrollLeft + clientWidth)
+    area.scrollLeft = box.left + box.width / 2 - clientWidth / 2;
+  if (box.top < scrollTop || box.top + box.height > scrollTop + clientHeight)
+    area.scrollTop = box.top + box.height / 2 - clientHeight / 2;
 }
 
 function ChartTable({ model, active }: { model: ChartModel; active: ReadonlySet<string> }) {

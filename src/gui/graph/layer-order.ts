@@ -6,6 +6,8 @@ export interface Item {
   readonly edge: number | null;
   readonly isLabel: boolean;
   readonly across: number;
+  /** Of `across`, how long the side is that edges may touch; the rest is kept free around it. */
+  readonly side: number;
   readonly along: number;
   layer: number;
   order: number;

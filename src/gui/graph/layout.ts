@@ -11,6 +11,8 @@ export interface LayoutNode {
   readonly id: string;
   readonly width: number;
   readonly height: number;
+  /** Room beside the box, for an edge to itself and its label; on both sides, so that the box stays in the middle. */
+  readonly beside?: number;
 }
 
 export interface LayoutEdge {
@@ -62,9 +64,10 @@ export function layoutGraph(
   options: LayoutOptions,
 ): Layout {
   const flat = options.direction === 'down';
-  const items = nodes.map((each) =>
-    newItem(each.id, null, flat ? each.width : each.height, flat ? each.height : each.width),
-  );
+  const items = nodes.map((each) => {
+    const [side, along] = flat ? [each.width, each.height] : [each.height, each.width];
+    return newItem({ id: each.id, across: side + 2 * (each.beside ?? 0), side, along });
+  });
   const byId = new Map(items.map((item) => [item.id, item]));
   const known = edges
     .map((edge, index) => ({ edge, index }))
@@ -92,7 +95,7 @@ export function layoutGraph(
       const label = edge.label !== undefined && layer === middle ? edge.label : null;
       const across = label === null ? INVISIBLE : flat ? label.width : label.height;
       const along = label === null ? 0 : flat ? label.height : label.width;
-      const item = newItem(null, index, across, along, label !== null);
+      const item = newItem({ edge: index, across, along, isLabel: label !== null });
       item.layer = layer;
       all.push(item);
       chain.push(item);
@@ -118,7 +121,7 @@ export function layoutGraph(
   });
   const middleOf = (item: Item) => (tops[item.layer] ?? 0) + (depth[item.layer] ?? 0) / 2;
 
-  const least = Math.min(0, ...all.map((item) => item.at - item.across / 2));
+  const least = Math.min(...all.map((item) => item.at - item.side / 2));
   for (const item of all) item.at -= least;
 
   const placed = new Map<string, Placed>();
@@ -159,21 +162,22 @@ export function layoutGraph(
       0,
       ...boxes.map((each) => each.x + each.width),
       ...extents.map((each) => each.x),
-      ...all.map((item) => (flat ? item.at + item.across / 2 : 0)),
+      ...all.map((item) => (flat ? item.at + item.side / 2 : 0)),
     ),
     height: Math.max(
       0,
       ...boxes.map((each) => each.y + each.height),
       ...extents.map((each) => each.y),
-      ...all.map((item) => (flat ? 0 : item.at + item.across / 2)),
+      ...all.map((item) => (flat ? 0 : item.at + item.side / 2)),
     ),
     nodes: placed,
     routes,
   };
 }
 
-function newItem(id: string | null, edge: number | null, across: number, along: number, isLabel = false): Item {
-  return { id, edge, isLabel, across, along, layer: 0, order: 0, at: 0, up: [], down: [] };
+function newItem(given: Pick<Item, 'across' | 'along'> & Partial<Item>): Item {
+  const start = { layer: 0, order: 0, at: 0, up: [], down: [] };
+  return { id: null, edge: null, isLabel: false, side: given.across, ...start, ...given };
 }
 
 /** Edges that lead back to a node whose walk is not finished. Iterative, for long chains. */
@@ -255,12 +259,12 @@ function pullOf(item: Item, near: Item): number {
   const isAbove = item.up.includes(near);
   const other = (isAbove ? item.down : item.up)[0];
   if ((isAbove ? near.down : near.up).length === 1) return near.at;
-  return other === undefined || other.across >= near.across ? near.at : near.at + alongSide(near, other.at);
+  return other === undefined || other.side >= near.side ? near.at : near.at + alongSide(near, other.at);
 }
 
 /** The place on the side of a box that is nearest to `at`, from its middle. */
 function alongSide(box: Item, at: number): number {
-  const reach = Math.max(0, box.across / 2 - CORNER);
+  const reach = Math.max(0, box.side / 2 - CORNER);
   return Math.min(reach, Math.max(-reach, at - box.at));
 }
 
@@ -337,7 +341,7 @@ function portsOf(chains: ReadonlyMap<number, readonly Item[]>): ReadonlyMap<stri
         });
         continue;
       }
-      const spread = Math.min(28, (item.across * 0.7) / Math.max(1, side.length));
+      const spread = Math.min(28, (item.side * 0.7) / Math.max(1, side.length));
       side.forEach(({ key }, place) => {
         ports.set(key, (place - (side.length - 1) / 2) * spread);
       });

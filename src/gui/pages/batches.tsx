@@ -42,6 +42,7 @@ export function Batches() {
       <div class="stack">
         <form class="filters" onSubmit={submit}>
           <input
+            class="wide"
             name="id"
             type="search"
             inputMode="numeric"

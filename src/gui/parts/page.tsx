@@ -5,6 +5,9 @@ import { pagePath } from '../core/router.ts';
 
 let shownPage: string | null = null;
 
+/** Less of a card than this is out of sight. */
+const SEEN_PX = 120;
+
 export function PageHead({
   title,
   lead,
@@ -49,6 +52,7 @@ export function Card({
   actions,
   flush = false,
   tone,
+  reveal,
   children,
 }: {
   title?: ComponentChildren;
@@ -56,10 +60,18 @@ export function Card({
   /** The content reaches the edges: tables, graphs. */
   flush?: boolean;
   tone?: 'failed';
+  /** At another one the card comes into sight, where it stands below the window and not beside what was chosen. */
+  reveal?: string | number;
   children: ComponentChildren;
 }) {
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (reveal === undefined || card.current === null) return;
+    const isBelow = card.current.getBoundingClientRect().top > window.innerHeight - SEEN_PX;
+    if (isBelow) card.current.scrollIntoView({ block: 'start' });
+  }, [reveal]);
   return (
-    <section class={tone === undefined ? 'card' : `card ${tone}`}>
+    <section class={tone === undefined ? 'card' : `card ${tone}`} ref={card}>
       {title !== undefined && (
         <header>
           <h2>{title}</h2>
@@ -80,8 +92,16 @@ export function Tabs({
   tabs: readonly { readonly id: string; readonly name: string; readonly href: string }[];
   current: string;
 }) {
+  const bar = useRef<HTMLElement>(null);
+  // In a narrow window not all tabs are in sight; the one that is shown is.
+  useEffect(() => {
+    const shown = bar.current?.querySelector<HTMLElement>('[aria-current]');
+    if (bar.current == null || shown == null) return;
+    const side = (bar.current.clientWidth - shown.offsetWidth) / 2;
+    bar.current.scrollLeft += shown.getBoundingClientRect().left - bar.current.getBoundingClientRect().left - side;
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={bar}>
       {tabs.map((each) => (
         <a key={each.id} class="tab" href={each.href} aria-current={each.id === current ? 'page' : undefined}>
           {each.name}

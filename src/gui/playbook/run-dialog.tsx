@@ -9,7 +9,7 @@ import { executionGraph } from '../graph/source.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { Failed, Loading, Problem } from '../parts/states.tsx';
-import { changedFields, type Field, fieldsOf, parseJson, textOf, type UiSchema } from './workload-fields.ts';
+import { changedValues, type Field, fieldsOf, parseInput, textOf, type UiSchema, valuesOf } from './workload-fields.ts';
 
 type RerunSource = Pick<Execution, 'execution_id' | 'path' | 'version' | 'catalog_id'>;
 
@@ -56,12 +56,10 @@ function RunForm({ path, version, workload, rerunOf, onClose, fields }: RunDialo
   const toggle = (): void => {
     try {
       if (json === null) {
-        const all = Object.fromEntries(fields.map((field) => [field.name, textOf(field, workload?.[field.name])]));
-        setJson(pretty({ ...workload, ...changedFields(fields, { ...all, ...texts }) }));
+        setJson(pretty({ ...workload, ...valuesOf(fields, texts) }));
       } else {
-        const value = parseJson('The input', json);
-        if (isMap(value))
-          setTexts(Object.fromEntries(fields.map((field) => [field.name, textOf(field, value[field.name])])));
+        const value = parseInput(json);
+        setTexts(Object.fromEntries(fields.map((field) => [field.name, textOf(field, value[field.name])])));
         setJson(null);
       }
       setError(null);
@@ -74,11 +72,12 @@ function RunForm({ path, version, workload, rerunOf, onClose, fields }: RunDialo
     setError(null);
     setBusy(true);
     try {
-      const wanted = json === null ? changedFields(fields, texts) : parseJson('The input', json);
+      const input = json === null ? valuesOf(fields, texts) : parseInput(json);
+      // Again: every value is said, because what is left out would be that of the first run, not the default.
       const started =
         rerunOf === undefined
-          ? await start(path, wanted, version)
-          : await rerun(rerunOf.execution.execution_id, { ...workload, ...(isMap(wanted) ? wanted : {}) }, again);
+          ? await start(path, changedValues(fields, input), version)
+          : await rerun(rerunOf.execution.execution_id, { ...workload, ...input }, again);
       onClose();
       navigate(to.execution(started.execution_id));
     } catch (caught) {

@@ -85,6 +85,14 @@ export function readValue(field: Field, text: string): Json {
   }
 }
 
+/** An input written as JSON. */
+export function parseInput(text: string): JsonMap {
+  const value = parseJson('The input', text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error('The input must be an object, as { "name": "value" }');
+  return value as JsonMap;
+}
+
 export function parseJson(name: string, text: string): Json {
   try {
     // JSON.parse gives JSON.
@@ -94,13 +102,21 @@ export function parseJson(name: string, text: string): Json {
   }
 }
 
-/** Only what differs from the defaults is sent, so that a run says what was meant. */
-export function changedFields(fields: readonly Field[], texts: Readonly<Record<string, string>>): JsonMap {
-  const changed: Record<string, Json> = {};
-  for (const field of fields) {
-    const text = texts[field.name];
-    if (text === undefined || text === textOf(field, undefined)) continue;
-    changed[field.name] = readValue(field, text);
-  }
-  return changed;
+/** All values of a form, in their own types. */
+export function valuesOf(fields: readonly Field[], texts: Readonly<Record<string, string>>): JsonMap {
+  return Object.fromEntries(
+    fields.map((field) => {
+      const text = texts[field.name];
+      const isDefault = text === undefined || text === textOf(field, undefined);
+      return [field.name, isDefault ? field.default : readValue(field, text)];
+    }),
+  );
+}
+
+/** Only what differs from the defaults is sent, and what has no field, so that a run says what was meant. */
+export function changedValues(fields: readonly Field[], input: JsonMap): JsonMap {
+  const defaults = new Map(fields.map((field) => [field.name, JSON.stringify(field.default)]));
+  return Object.fromEntries(
+    Object.entries(input).filter(([name, value]) => JSON.stringify(value) !== defaults.get(name)),
+  );
 }
