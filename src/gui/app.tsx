@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { BASE, online } from './core/api.ts';
+import { BASE, get, online } from './core/api.ts';
 import { THEMES, type Theme, TIME_STYLES, type TimeStyle, theme, timeStyle } from './core/preferences.ts';
 import { navigate, pagePath, ROOT, segments, to } from './core/router.ts';
 import { recallUser, signInWanted, signOut, token, user } from './core/sign-in.ts';
@@ -67,11 +67,15 @@ const JUMPS: Readonly<Record<string, string>> = {
   s: 'schedules',
 };
 
+/** Until a server that did not answer is asked whether it is back. */
+const KNOCK_MS = 3_000;
+
 const loaded = new Map<string, ComponentType>();
 
 export function App() {
   const open = useSignal<'palette' | 'keys' | null>(null);
   useShortcuts(open);
+  useKnocking();
   const current = segments.value[0] ?? '';
   // In a narrow window the navigation is behind a button, and a page that was chosen closes it.
   const [menuOn, setMenuOn] = useState<string | null>(null);
@@ -228,6 +232,16 @@ function Logo() {
       <circle cx="24" cy="16" r="2.6" fill="#ffc83d" />
     </svg>
   );
+}
+
+/** Asks a server that is away until it answers: a page that loads nothing more would never notice that it is back. */
+function useKnocking(): void {
+  const away = !online.value;
+  useEffect(() => {
+    if (!away) return;
+    const timer = setInterval(() => void get('/api/health').catch(() => {}), KNOCK_MS);
+    return () => clearInterval(timer);
+  }, [away]);
 }
 
 function skip(): void {

@@ -21,6 +21,15 @@ workflow:
     tool: { kind: noop, result: { said: "{{ start.token }}" } }
 `;
 
+const BUSY = `apiVersion: callboard/v2
+kind: Playbook
+metadata: { name: busy, path: rows/busy }
+workflow:
+  - step: start
+    loop: { in: "{{ range(900) | list }}", iterator: item }
+    tool: { kind: python, code: "import time; time.sleep(0.1)" }
+`;
+
 const SLEEPER = `apiVersion: callboard/v2
 kind: Playbook
 metadata: { name: sleeper, path: rows/sleeper }
@@ -36,7 +45,7 @@ let page: Page;
 beforeAll(async () => {
   server = sharedServer();
   browser = await openBrowser();
-  for (const content of [PARTIAL, SLEEPER]) await server.call('POST', '/api/catalog/register', { content });
+  for (const content of [PARTIAL, BUSY, SLEEPER]) await server.call('POST', '/api/catalog/register', { content });
 });
 
 afterAll(() => browser?.close());
@@ -55,6 +64,15 @@ test('row 1, execution page, summary first: error, failing step, what it was giv
   expect(await page.getByTestId('error').first().textContent()).toContain('three is not wanted');
   await page.getByRole('region', { name: 'what the step was given' }).getByText('raise ValueError').waitFor();
   await page.getByRole('button', { name: 'Copy error' }).waitFor();
+  // Of a loop each error stands with the item it belongs to.
+  const twice = await server.run('rows/partial', { items: [0, 3, 7, 3] });
+  await page.goto(`${server.base}/ui/executions/${twice}`);
+  await page.locator('.failure').nth(1).getByText('iteration 4', { exact: true }).waitFor();
+  const first = page.locator('.failure', { hasText: 'iteration 2' });
+  expect(await first.getByRole('region').textContent()).toMatch(/"index": 1,/);
+  const second = page.locator('.failure', { hasText: 'iteration 4' });
+  await second.getByText('What the step was given').click();
+  await second.getByRole('region').getByText('"index": 3,').waitFor();
   const nested = await server.run('examples/nested');
   await page.goto(`${server.base}/ui/executions/${nested}`);
   await page.getByRole('link', { name: '3 executions' }).click();
@@ -70,7 +88,7 @@ test('row 2, event history: filters by kind, status, step and text, a walk with 
   await rows.first().waitFor();
   await page.getByLabel('Kind of event').selectOption('call.*');
   await page.getByRole('button', { name: 'Failed only' }).click();
-  await page.getByText(/^1 events fit$/).waitFor();
+  await page.getByText(/^1 event matches$/).waitFor();
   expect(await rows.first().textContent()).toContain('three is not wanted');
   expect(page.url()).toContain('status=failed');
   await page.getByLabel('Kind of event').selectOption('');
@@ -91,13 +109,13 @@ test('row 2, event history: filters by kind, status, step and text, a walk with 
   await page.getByRole('heading', { name: '1 · execution.started' }).waitFor();
 });
 
-test('row 3, step graph: the whole plan with its states, and of a step its output, input and rounds, failed ones first', async () => {
+test('row 3, step graph: the whole plan with its states, and of a step its output, input and iterations, failed ones first', async () => {
   const id = await server.run('rows/partial');
   await page.goto(`${server.base}/ui/executions/${id}/graph?step=each_item`);
   await page.locator('[data-node=each_item]', { hasText: '1 failed' }).waitFor();
   expect(await page.locator('[data-node]').count()).toBe(3);
   await page.locator('[data-node=end].unreached').waitFor();
-  const rounds = page.getByRole('list', { name: 'Rounds of each_item' }).getByRole('listitem');
+  const rounds = page.getByRole('list', { name: 'Iterations of each_item' }).getByRole('listitem');
   await rounds.first().waitFor();
   expect(await rounds.first().textContent()).toContain('three is not wanted');
   expect(await rounds.count()).toBe(4);
@@ -135,6 +153,7 @@ test('row 6, run dialog: form and JSON, and a rerun from a chosen step with edit
   await page.goto(`${server.base}/ui/playbooks/rows/partial`);
   await page.getByRole('button', { name: 'Run…' }).click();
   await page.getByRole('button', { name: 'Edit as JSON' }).click();
+  expect(JSON.parse(await page.getByLabel('Input as JSON').inputValue())).toEqual({ items: [1, 2, 3, 4] });
   await page.getByLabel('Input as JSON').fill('{ "items": [3] }');
   await page.getByRole('dialog').getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('heading', { name: 'Step each_item failed' }).waitFor();
@@ -149,6 +168,12 @@ test('row 6, run dialog: form and JSON, and a rerun from a chosen step with edit
   await page.getByText(`again after #${first}`).waitFor();
   // The value that start made in the first run is still there: it did not run again.
   await page.getByRole('region', { name: 'result' }).getByText(`kept ${first}`).waitFor();
+
+  // An input that is set back to its default is no more that of the first run.
+  await page.getByRole('button', { name: 'Run again…' }).click();
+  await page.getByLabel('items').fill('[1, 2, 3, 4]');
+  await page.getByRole('dialog').getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('region', { name: 'input' }).getByText('4', { exact: true }).waitFor();
 });
 
 test('row 7, cleanup: the dry run is shown first, and a word has to be typed', async () => {
@@ -183,6 +208,56 @@ test('row 8, live updates: by stream, and by looking where there is no stream', 
   await page.locator('.page-head').getByText('cancelled').waitFor();
   await other.locator('.page-head').getByText('cancelled').waitFor();
   await other.close();
+});
+
+test('row 8, live updates: why a run ended is told also where the stream breaks off with its status', async () => {
+  const id = await server.run('rows/sleeper', {}, 0);
+  await page.route('**/stream?*', async (route) => {
+    await server.call('POST', `/api/executions/${id}/cancel`, { reason: 'not wanted any more' });
+    const { error: _, ...status } = await server.call('GET', `/api/executions/${id}/status`);
+    await route.fulfill({
+      contentType: 'text/event-stream',
+      body: `event: status\ndata: ${JSON.stringify({ ...status, error: null })}\n\n`,
+    });
+  });
+  await page.goto(`${server.base}/ui/executions/${id}`);
+  await page.getByText('not wanted any more').waitFor();
+});
+
+test('row 8, live updates: a run that never rests is shown while it runs, and filters find what is new', async () => {
+  const id = await server.run('rows/busy', {}, 0);
+  // Slower than its events come, so that what is asked for is always old when it arrives.
+  for (const path of ['**/graph?*', '**/trace?*', '**/api/events/*'])
+    await page.route(path, async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      await route.continue();
+    });
+  await page.goto(`${server.base}/ui/executions/${id}`);
+  await page.locator('td', { hasText: /\d+\/900 iterations/ }).waitFor();
+  await page.getByRole('link', { name: 'Timeline' }).click();
+  await page.locator('.timeline-row .try').first().waitFor();
+  await page.getByRole('link', { name: 'Statechart' }).click();
+  await page.locator('.state-box.active', { hasText: 'working' }).first().waitFor();
+  await page.goto(`${server.base}/ui/executions/${id}/events?type=command.completed`);
+  const count = page.getByRole('region', { name: 'Events' }).getByRole('status');
+  await count.getByText('match').waitFor();
+  const before = await count.textContent();
+  await expect.poll(() => count.textContent(), { timeout: 15_000 }).not.toBe(before);
+  expect(await page.locator('.page-head').getByText('running', { exact: true }).count()).toBe(1);
+  await server.call('POST', `/api/executions/${id}/cancel`, {});
+});
+
+test('in a narrow window the tab and the state that are shown are in sight', async () => {
+  const id = await server.run('examples/hello');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(`${server.base}/ui/executions/${id}/children`);
+  const tab = page.getByRole('link', { name: 'Children' });
+  await tab.waitFor();
+  await expect.poll(async () => (await tab.boundingBox())?.x ?? 999).toBeLessThan(320);
+  await page.goto(`${server.base}/ui/machines/keychain`);
+  const state = page.locator('.state-box.active');
+  await state.waitFor();
+  await expect.poll(async () => (await state.boundingBox())?.x ?? 999).toBeLessThan(270);
 });
 
 test('row 13, timeline: a stretch is dragged over and looked at, by pointer and by keys, and shared by its address', async () => {

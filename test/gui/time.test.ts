@@ -1,8 +1,8 @@
 /** Times as people read them, the folded line of a timeline, and its bars. */
 import { describe, expect, test } from 'vitest';
 import { durationText, relativeText, utcText } from '../../src/gui/core/time.ts';
-import type { LogEvent } from '../../src/gui/core/wire.ts';
-import { linesOf, timelineRows } from '../../src/gui/execution/bars.ts';
+import type { GraphNode, LogEvent } from '../../src/gui/core/wire.ts';
+import { linesOf, timelineRows, withLaterSteps } from '../../src/gui/execution/bars.ts';
 import { instantAt, timeScale, within } from '../../src/gui/execution/time-scale.ts';
 import { moved, zoomed } from '../../src/gui/execution/zoom.ts';
 
@@ -80,6 +80,46 @@ test('bars of the same time lie on different lines, up to a bound', () => {
   const bar = (from: number, to: number) => ({ from, to });
   expect(linesOf([bar(0, 10), bar(0, 10), bar(5, 8), bar(10, 12)], 8)).toEqual([0, 1, 2, 0]);
   expect(linesOf([bar(0, 9), bar(0, 10), bar(5, 8)], 2)).toEqual([0, 1, 0]);
+});
+
+test('of a long log, steps that go on after what was read are drawn as the plan of the run knows them', () => {
+  const at = (ms: number) => new Date(ms).toISOString();
+  const node = (step: string, from: number | null, to: number | null): GraphNode => ({
+    id: step,
+    step,
+    kinds: ['noop'],
+    loop: null,
+    line: null,
+    state: {
+      status: to === null ? 'running' : 'completed',
+      activations: from === null ? 0 : 1,
+      iterations: null,
+      started_at: from === null ? null : at(from),
+      ended_at: to === null ? null : at(to),
+      duration_ms: null,
+      error: null,
+    },
+  });
+  const bar = { status: 'running', open: true, label: '' };
+  const ended = { from: 1500, to: 1800, status: 'completed', open: false, label: 'loop#0' };
+  const read = [
+    { step: 'first', bars: [{ ...bar, from: 0, to: 900, open: false }], tries: [], partial: false },
+    {
+      step: 'loop',
+      bars: [{ ...bar, from: 1000, to: 9000 }],
+      tries: [ended, { ...bar, from: 1900, to: 9000 }],
+      partial: false,
+    },
+  ];
+  const nodes = [node('first', 0, 900), node('last', 6000, 7000), node('loop', 1000, 5000), node('never', null, null)];
+  const rows = withLaterSteps(read, nodes, 2000, 9000);
+  expect(rows.map((row) => [row.step, row.partial])).toEqual([
+    ['first', false],
+    ['loop', true],
+    ['last', true],
+  ]);
+  expect(rows[1]?.bars).toMatchObject([{ from: 1000, to: 5000, status: 'completed', open: false }]);
+  expect(rows[1]?.tries).toEqual([ended]);
 });
 
 test('a step that has not ended is drawn up to the present, or to the end of its execution', () => {

@@ -16,14 +16,15 @@ import { ChartView } from './chart-view.tsx';
 import { type Change, changesBetween, contextAt, frameAt, marksOf, nextStateChange } from './trace.ts';
 
 const PAGE = 500;
-const PAGES_MAX = 12;
+const FRAMES_MAX = 30_000;
 const PLAY_MS = 500;
 const CHANGES_SHOWN = 40;
 const TICKS_MAX = 300;
 
 interface Trace {
   readonly frames: readonly TraceFrame[];
-  readonly cut: boolean;
+  /** `loading` while later frames are on their way, `cut` where there are more than are kept. */
+  readonly rest: 'none' | 'loading' | 'cut';
 }
 
 export function StatechartTab({ row, events }: { row: Execution; events: number }) {
@@ -31,11 +32,10 @@ export function StatechartTab({ row, events }: { row: Execution; events: number 
     orNull(get<MachineDetail>('/api/machines/execution', {}, signal)),
   );
   const trace = useTrace(row.execution_id, Math.max(events, row.last_event_id));
-  if (chart.error !== null || trace.error !== null) {
-    return <Failed error={chart.error ?? trace.error ?? new Error('')} retry={chart.reload} />;
-  }
-  if (chart.loading || trace.data === undefined) return <Loading what="the statechart" />;
-  if (chart.data === null || trace.data === null) {
+  if (chart.data === null && chart.error !== null) return <Failed error={chart.error} retry={chart.reload} />;
+  if (trace.held === undefined && trace.error !== null) return <Failed error={trace.error} retry={trace.reload} />;
+  if (chart.loading || trace.held === undefined) return <Loading what="the statechart" />;
+  if (chart.data === null || trace.held === null) {
     return (
       <section class="card">
         <NotAvailable title="The statechart is not available">
@@ -44,52 +44,41 @@ export function StatechartTab({ row, events }: { row: Execution; events: number 
       </section>
     );
   }
-  return <TimeTravel row={row} chart={chart.data} trace={trace.data} />;
+  return <TimeTravel row={row} chart={chart.data} trace={trace.held} />;
 }
 
-/** Undefined while loading, null when the server has no traces. Grows with the log. */
-function useTrace(id: number, last: number): { readonly data: Trace | null | undefined; readonly error: Error | null } {
-  const [held, setHeld] = useState<Trace | null | undefined>(undefined);
-  const [error, setError] = useState<Error | null>(null);
+interface TraceResource {
+  /** Undefined while loading, null when the server has no traces. */
+  readonly held: Trace | null | undefined;
+  readonly error: Error | null;
+  reload(): void;
+}
+
+/** Grows with the log. A long one is shown from its beginning while the rest is loaded. */
+function useTrace(id: number, last: number): TraceResource {
   const frames = useRef<TraceFrame[]>([]);
-  useEffect(() => {
-    const stop = new AbortController();
-    const load = async (): Promise<void> => {
-      for (let page = 0; page < PAGES_MAX; page++) {
-        const after = frames.current.at(-1)?.n ?? 0;
-        const found = await orNull(
-          get<{ readonly frames: readonly TraceFrame[] }>(
-            `/api/executions/${id}/trace`,
-            { after, limit: PAGE },
-            stop.signal,
-          ),
-        );
-        if (stop.signal.aborted) return;
-        if (found === null) return setHeld(null);
-        frames.current.push(...found.frames.filter((frame) => frame.n > after));
-        if (found.frames.length < PAGE) return setHeld({ frames: [...frames.current], cut: false });
-      }
-      setHeld({ frames: [...frames.current], cut: true });
-    };
-    const timer = setTimeout(
-      () => {
-        load().catch((caught: unknown) => {
-          if (!stop.signal.aborted) setError(caught instanceof Error ? caught : new Error(String(caught)));
-        });
-      },
-      frames.current.length === 0 ? 0 : 300,
-    );
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [id, last]);
-  return { data: held, error };
+  const [part, setPart] = useState<Trace | undefined>(undefined);
+  const load = async (signal: AbortSignal): Promise<{ readonly trace: Trace | null }> => {
+    while (frames.current.length < FRAMES_MAX) {
+      const after = frames.current.at(-1)?.n ?? 0;
+      const path = `/api/executions/${id}/trace`;
+      const found = await orNull(get<{ readonly frames: readonly TraceFrame[] }>(path, { after, limit: PAGE }, signal));
+      signal.throwIfAborted();
+      if (found === null) return { trace: null };
+      frames.current.push(...found.frames.filter((frame) => frame.n > after));
+      if (found.frames.length < PAGE) return { trace: { frames: [...frames.current], rest: 'none' } };
+      setPart({ frames: [...frames.current], rest: 'loading' });
+    }
+    return { trace: { frames: [...frames.current], rest: 'cut' } };
+  };
+  const { data, error, reload } = useResource(`trace ${id}`, load, () => null, last);
+  return { held: data === null ? part : data.trace, error, reload };
 }
 
 function TimeTravel({ row, chart, trace }: { row: Execution; chart: MachineDetail; trace: Trace }) {
   const { frames } = trace;
   const wanted = query.value.get('at');
+  const isAhead = trace.rest === 'loading' && Number(wanted) > (frames.at(-1)?.event_id ?? 0);
   const index = wanted === null ? frames.length - 1 : Math.max(0, frameAt(frames, Number(wanted)));
   const frame = frames[index];
   const live = wanted === null;
@@ -124,6 +113,7 @@ function TimeTravel({ row, chart, trace }: { row: Execution; chart: MachineDetai
       get<MachineView>(`/api/executions/${row.execution_id}/machine`, live ? {} : { at: frame?.event_id }, signal),
     ),
   );
+  if (isAhead) return <Loading what="the moment" />;
   if (frame === undefined)
     return <NotAvailable title="Nothing has been folded yet">The log of this execution is empty.</NotAvailable>;
   const { before, after } = contextAt(frames, index);
@@ -189,7 +179,8 @@ function TimeTravel({ row, chart, trace }: { row: Execution; chart: MachineDetai
           </span>
           <span class="soft small">
             frame {index + 1} of {frames.length}
-            {trace.cut && ' (the first ones)'} · {localText(frame.at)}
+            {trace.rest === 'loading' && ', more are loading'}
+            {trace.rest === 'cut' && ' (the first ones)'} · {localText(frame.at)}
           </span>
         </p>
       </section>

@@ -29,6 +29,11 @@ export class ApiError extends Error {
 /** False while the server does not answer. */
 export const online = signal(true);
 
+/** The server cannot be reached, or says that it starts or ends: worth asking again. */
+export function isAway(error: Error | null): boolean {
+  return error instanceof ApiError && (error.code === 'offline' || error.status === 503);
+}
+
 export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {

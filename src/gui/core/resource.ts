@@ -1,8 +1,11 @@
 /**
  * Something a page loads: shown while fresh data is fetched, polled while it still changes, left alone while nobody
- * looks. A key names what is loaded; another key forgets the old value, the same key keeps it.
+ * looks. A key names what is loaded; another key forgets the old value, the same key keeps it. What grows has a turn
+ * beside its key: at another turn it is looked at again, but never before the look under way has ended and not more
+ * often than a reader can follow, so that a busy run is not hidden by its own events.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { isAway } from './api.ts';
 
 export interface Resource<T> {
   readonly data: T | null;
@@ -11,6 +14,11 @@ export interface Resource<T> {
   readonly loading: boolean;
   reload(): void;
 }
+
+/** Between looks at what grows. */
+const GROWTH_MS = 500;
+/** Until a server that is away is asked again. */
+const AWAY_MS = 3_000;
 
 interface Held<T> {
   readonly key: string | null;
@@ -23,19 +31,28 @@ export function useResource<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
   every: (data: T | null, error: Error | null) => number | null = () => null,
+  turn: string | number = '',
 ): Resource<T> {
   const [held, setHeld] = useState<Held<T>>({ key: null, data: null, error: null });
-  const [turn, setTurn] = useState(0);
-  const calls = useRef({ load, every });
-  calls.current = { load, every };
+  const [reloads, setReloads] = useState(0);
+  const calls = useRef({ load, every, turn });
+  calls.current = { load, every, turn };
+  const onTurn = useRef<(() => void) | null>(null);
 
   useEffect(() => {
     if (key === null) return;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last: T | null = null;
+    let looking = false;
+    let lookedAt = 0;
+    let lookedTurn: string | number = '';
 
     const look = async (): Promise<void> => {
+      if (looking) return;
+      looking = true;
+      lookedAt = performance.now();
+      lookedTurn = calls.current.turn;
       let error: Error | null = null;
       try {
         last = await calls.current.load(stop.signal);
@@ -48,25 +65,38 @@ export function useResource<T>(
         const seen = error;
         setHeld((before) => ({ key, data: before.key === key ? before.data : null, error: seen }));
       }
-      const wait = calls.current.every(last, error);
+      looking = false;
+      const wait = isAway(error)
+        ? AWAY_MS
+        : calls.current.turn === lookedTurn
+          ? calls.current.every(last, error)
+          : untilNext();
       if (wait !== null) timer = setTimeout(lookWhenSeen, wait);
     };
+    const untilNext = (): number => Math.max(0, lookedAt + GROWTH_MS - performance.now());
     const lookWhenSeen = (): void => {
       if (document.visibilityState === 'visible') void look();
       else document.addEventListener('visibilitychange', () => void look(), { once: true, signal: stop.signal });
+    };
+    onTurn.current = () => {
+      if (looking || calls.current.turn === lookedTurn) return;
+      clearTimeout(timer);
+      timer = setTimeout(lookWhenSeen, untilNext());
     };
     void look();
     return () => {
       stop.abort();
       clearTimeout(timer);
+      onTurn.current = null;
     };
-  }, [key, turn]);
+  }, [key, reloads]);
+  useEffect(() => onTurn.current?.(), [turn]);
 
   const current = held.key === key;
   return {
     data: current ? held.data : null,
     error: current ? held.error : null,
     loading: key !== null && (!current || (held.data === null && held.error === null)),
-    reload: () => setTurn((before) => before + 1),
+    reload: () => setReloads((before) => before + 1),
   };
 }

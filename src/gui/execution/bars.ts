@@ -1,5 +1,5 @@
 /** Rows of the timeline from events: one per step, with a bar per activation and a thin one per try of a command. */
-import type { LogEvent } from '../core/wire.ts';
+import type { GraphNode, LogEvent } from '../core/wire.ts';
 import type { Stretch } from './time-scale.ts';
 
 export interface Bar extends Stretch {
@@ -13,6 +13,8 @@ export interface TimelineRow {
   readonly step: string;
   readonly bars: readonly Bar[];
   readonly tries: readonly Bar[];
+  /** Not all of its commands were read. */
+  readonly partial: boolean;
 }
 
 /** Which of at most `most` lines each bar is drawn on, so that those of the same time lie below each other. */
@@ -90,8 +92,35 @@ export function timelineRows(events: readonly LogEvent[], nowMs: number): readon
     const bars =
       draft.entered === null ? draft.bars : [...draft.bars, { ...bar(draft.entered, end, status, ''), open: !ended }];
     const open = [...draft.claimed].map(([label, claim]) => ({ ...bar(claim.at, end, status, label), open: !ended }));
-    return { step, bars, tries: [...draft.tries, ...open] };
+    return { step, bars, tries: [...draft.tries, ...open], partial: false };
   });
+}
+
+/**
+ * Where only the beginning of a long log was read, steps that end or begin after it are drawn as the plan of the run
+ * knows them: one bar each, and of their commands those that were read to their end.
+ */
+export function withLaterSteps(
+  rows: readonly TimelineRow[],
+  nodes: readonly GraphNode[],
+  lastRead: number,
+  nowMs: number,
+): readonly TimelineRow[] {
+  const read = new Map(rows.map((row) => [row.step, row]));
+  const later = nodes.flatMap(({ step, state }) => {
+    if (state?.started_at == null) return [];
+    const from = Date.parse(state.started_at);
+    const to = state.ended_at === null ? nowMs : Date.parse(state.ended_at);
+    if (to <= lastRead) return [];
+    const isOpen = state.ended_at === null;
+    const label = state.activations > 1 ? `${state.activations} runs` : '';
+    const tries = read.get(step)?.tries.filter((each) => each.to <= lastRead) ?? [];
+    return [{ step, bars: [{ ...bar(from, to, state.status, label), open: isOpen }], tries, partial: true }];
+  });
+  const byStep = new Map(later.map((row) => [row.step, row]));
+  const kept = rows.map((row) => byStep.get(row.step) ?? row);
+  const added = later.filter((row) => !read.has(row.step));
+  return [...kept, ...added.sort((a, b) => (a.bars[0]?.from ?? 0) - (b.bars[0]?.from ?? 0))];
 }
 
 function bar(from: number, to: number, status: string, label: string): Bar {

@@ -28,7 +28,9 @@ const KINDS: readonly (readonly [string, string])[] = [
 ];
 
 interface Choice {
+  /** Where it stood when it was chosen. */
   readonly index: number;
+  /** Null where a row was chosen that is not loaded yet. */
   readonly eventId: number | null;
 }
 
@@ -55,11 +57,13 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
     [row.execution_id, ...Object.values(filters)],
   );
   useEffect(() => source.grow(last), [source, last]);
+  useEffect(() => source.stop, [source]);
   useEffect(() => {
-    if (open !== null && !filtered) setChosen({ index: -1, eventId: open });
-  }, [open, filtered]);
-  // Without filters the place of an event follows from its number, however much the log grows above it.
-  const at = filtered || chosen.eventId === null ? chosen.index : source.total - chosen.eventId;
+    if (open !== null) setChosen((before) => (before.eventId === open ? before : { index: -1, eventId: open }));
+  }, [open]);
+  // Chosen is an event, not its place: that shifts while the log grows above it.
+  const found = chosen.eventId === null ? -1 : source.find(chosen.eventId);
+  const at = found === -1 ? chosen.index : found;
 
   const show = (index: number): void => {
     const event = source.at(index);
@@ -83,7 +87,7 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
         >
           <header>
             <p class="small soft" role="status">
-              {source.total.toLocaleString('en')} {isFiltered(filters) ? 'events fit' : 'events, newest first'}
+              {source.counted ? countText(source.total, filtered) : ''}
             </p>
             <Download
               path={`/api/events/${row.execution_id}${queryText({ ...filters, format: 'ndjson' })}`}
@@ -95,6 +99,8 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
           </header>
           {error !== null && source.total === 0 ? (
             <Failed error={error} />
+          ) : !source.counted ? (
+            <Loading what="events" />
           ) : source.total === 0 ? (
             <Empty icon="search" title="No event fits these filters" />
           ) : (
@@ -105,7 +111,10 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
               chosen={at}
               reveal={filtered ? null : open}
               onChoose={(index) => {
-                setChosen({ index, eventId: filtered ? null : source.total - index });
+                setChosen({
+                  index,
+                  eventId: filtered ? (source.at(index)?.event_id ?? null) : source.total - index,
+                });
                 // With one open, the arrow keys go from one to the next.
                 if (open !== null) show(index);
               }}
@@ -119,6 +128,11 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
       </div>
     </div>
   );
+}
+
+function countText(count: number, filtered: boolean): string {
+  const events = `${count.toLocaleString('en')} ${count === 1 ? 'event' : 'events'}`;
+  return filtered ? `${events} ${count === 1 ? 'matches' : 'match'}` : `${events}, newest first`;
 }
 
 function EventRow({ event, start }: { event: LogEvent | null; start: string }) {
@@ -223,6 +237,7 @@ function EventCard({ id, eventId, onClose }: { id: number; eventId: number; onCl
   return (
     <Card
       title={event === null ? `Event ${eventId}` : `${eventId} · ${event.event_type}`}
+      reveal={eventId}
       actions={
         <button type="button" class="button quiet tiny" aria-label="Close the event" onClick={onClose}>
           <Icon name="cross" size={14} />

@@ -1,4 +1,5 @@
 /** The failed step, its error in full, and what it was given: the answer most people open the page for. */
+import { useState } from 'preact/hooks';
 import { useResource } from '../core/resource.ts';
 import { to } from '../core/router.ts';
 import type { Execution, StepError } from '../core/wire.ts';
@@ -6,6 +7,7 @@ import { Copy } from '../parts/copy.tsx';
 import { Icon } from '../parts/icons.tsx';
 import { JsonView } from '../parts/json.tsx';
 import { Card } from '../parts/page.tsx';
+import { Loading } from '../parts/states.tsx';
 import { failedInput } from './step-data.ts';
 
 const SHOWN = 5;
@@ -22,7 +24,7 @@ export function FailureCard({ row, onAgain }: { row: Execution; onAgain: (step: 
             key={`${error.step} ${error.iteration} ${index}`}
             id={row.execution_id}
             error={error}
-            withInput={index === 0}
+            isFirst={index === 0}
             onAgain={onAgain}
           />
         ))}
@@ -48,23 +50,26 @@ function titleOf(row: Execution, errors: readonly StepError[]): string {
 function OneFailure({
   id,
   error,
-  withInput,
+  isFirst,
   onAgain,
 }: {
   id: number;
   error: StepError;
-  withInput: boolean;
+  isFirst: boolean;
   onAgain: (step: string) => void;
 }) {
   const { step } = error;
-  const given = useResource(withInput && error.step !== null ? `input ${id} ${error.step}` : null, (signal) =>
-    failedInput(id, error.step ?? '', signal),
+  const iteration = error.iteration ?? null;
+  const [wanted, setWanted] = useState(isFirst);
+  const given = useResource(wanted && step !== null ? `input ${id} ${step} ${iteration}` : null, (signal) =>
+    failedInput(id, step ?? '', iteration, signal).then((input) => ({ input })),
   );
+  const isKnown = given.data === null ? !isFirst : given.data.input !== null;
   const facts = [
     error.code,
     error.kind === null || error.kind === undefined || error.kind === 'unknown' ? null : error.kind,
     error.task == null ? null : `task ${error.task}`,
-    error.iteration == null ? null : `round ${error.iteration}`,
+    iteration === null ? null : `iteration ${iteration + 1}`,
   ].filter((each) => each != null);
   return (
     <div class="failure">
@@ -86,10 +91,11 @@ function OneFailure({
           </>
         )}
       </p>
-      {given.data !== null && given.data !== undefined && (
-        <details open>
+      {step !== null && isKnown && (
+        <details open={isFirst} onToggle={(event) => event.currentTarget.open && setWanted(true)}>
           <summary>What the step was given</summary>
-          <JsonView value={given.data} label="what the step was given" />
+          {given.loading && <Loading what="what the step was given" />}
+          {given.data !== null && <JsonView value={given.data.input} label="what the step was given" />}
         </details>
       )}
     </div>

@@ -1,4 +1,4 @@
-/** One step of a run beside the graph: how it stands, what it was given, what came of it, and its rounds. */
+/** One step of a run beside the graph: how it stands, what it was given, what came of it, and its iterations. */
 import { useResource } from '../core/resource.ts';
 import { setQuery, to } from '../core/router.ts';
 import { durationText } from '../core/time.ts';
@@ -9,7 +9,7 @@ import { JsonView } from '../parts/json.tsx';
 import { Card } from '../parts/page.tsx';
 import { Loading, Problem } from '../parts/states.tsx';
 import { StatusBadge } from '../parts/status.tsx';
-import { ROUNDS_SHOWN, roundsOf, stepData } from './step-data.ts';
+import { ITERATIONS_SHOWN, iterationsOf, stepData } from './step-data.ts';
 import { loopText } from './summary.tsx';
 
 interface StepCardProps {
@@ -26,6 +26,7 @@ export function StepCard({ node, row, graph, onAgain }: StepCardProps) {
   return (
     <Card
       title={node.step}
+      reveal={node.step}
       actions={
         <button type="button" class="button quiet tiny" aria-label="Close" onClick={() => setQuery({ step: null })}>
           <Icon name="cross" size={14} />
@@ -38,7 +39,7 @@ export function StepCard({ node, row, graph, onAgain }: StepCardProps) {
         {entered && state !== null && (
           <Data id={id} step={node.step} turn={`${state.status} ${state.activations} ${state.iterations?.done ?? 0}`} />
         )}
-        {entered && node.loop !== null && <Rounds id={id} step={node.step} done={state?.iterations?.done ?? 0} />}
+        {entered && node.loop !== null && <Iterations id={id} step={node.step} done={state?.iterations?.done ?? 0} />}
         <p class="row">
           <a class="button tiny" href={`${to.execution(id, 'events')}?step=${encodeURIComponent(node.step)}`}>
             Events of this step
@@ -96,9 +97,14 @@ function StepFacts({ node, graph }: { node: GraphNode; graph: StepGraph }) {
 }
 
 function Data({ id, step, turn }: { id: number; step: string; turn: string }) {
-  const data = useResource(`step ${id} ${step} ${turn}`, (signal) => stepData(id, step, signal));
-  if (data.error !== null) return <Problem error={data.error} />;
-  if (data.data === null) return <Loading what="what the step was given" />;
+  const data = useResource(
+    `step ${id} ${step}`,
+    (signal) => stepData(id, step, signal),
+    () => null,
+    turn,
+  );
+  if (data.data === null)
+    return data.error === null ? <Loading what="what the step was given" /> : <Problem error={data.error} />;
   const { input, output } = data.data;
   return (
     <>
@@ -118,19 +124,24 @@ function Data({ id, step, turn }: { id: number; step: string; turn: string }) {
   );
 }
 
-/** A loop is one node of the graph; its rounds are told here. */
-function Rounds({ id, step, done }: { id: number; step: string; done: number }) {
-  const rounds = useResource(`rounds ${id} ${step} ${done}`, (signal) => roundsOf(id, step, signal));
-  if (rounds.data === null || rounds.data.length === 0) return null;
-  const shown = rounds.data.slice(0, ROUNDS_SHOWN);
+/** A loop is one node of the graph; its iterations are told here. */
+function Iterations({ id, step, done }: { id: number; step: string; done: number }) {
+  const iterations = useResource(
+    `iterations ${id} ${step}`,
+    (signal) => iterationsOf(id, step, signal),
+    () => null,
+    done,
+  );
+  if (iterations.data === null || iterations.data.length === 0) return null;
+  const shown = iterations.data.slice(0, ITERATIONS_SHOWN);
   return (
     <div class="field">
-      <span class="label">Rounds, failed ones first</span>
-      <ul class="rows boxed" aria-label={`Rounds of ${step}`}>
+      <span class="label">Iterations, failed ones first</span>
+      <ul class="rows boxed" aria-label={`Iterations of ${step}`}>
         {shown.map((each) => (
           <li key={each.eventId}>
             <span>
-              <a href={`${to.execution(id, 'events')}?event=${each.eventId}`}>Round {each.index + 1}</a>
+              <a href={`${to.execution(id, 'events')}?event=${each.eventId}`}>Iteration {each.index + 1}</a>
               <span class="sub" title={each.error ?? undefined}>
                 {each.error ?? each.worker ?? ''}
               </span>

@@ -3,7 +3,9 @@ import { get, orNull } from '../core/api.ts';
 import type { EventPage, Json, JsonMap, LogEvent } from '../core/wire.ts';
 
 const LATEST = 10;
-export const ROUNDS_SHOWN = 100;
+export const ITERATIONS_SHOWN = 100;
+/** Among so many errors of a loop that of one iteration is looked for. */
+const ERRORS_READ = 500;
 
 export interface StepData {
   /** Its task, and what its templates could read; null before a command was issued. */
@@ -12,7 +14,7 @@ export interface StepData {
   readonly output: Json | undefined;
 }
 
-export interface Round {
+export interface Iteration {
   readonly index: number;
   readonly eventId: number;
   readonly status: string;
@@ -35,8 +37,21 @@ export async function stepData(id: number, step: string, signal: AbortSignal): P
   return { input: await inputOf(issued, signal), output: done === undefined ? undefined : dataOf(done) };
 }
 
-/** The command behind the last error of a step. */
-export async function failedInput(id: number, step: string, signal: AbortSignal): Promise<JsonMap | null> {
+/** The command behind the last error of a step, or of one iteration of its loop. */
+export async function failedInput(
+  id: number,
+  step: string,
+  iteration: number | null,
+  signal: AbortSignal,
+): Promise<JsonMap | null> {
+  if (iteration !== null) {
+    const page = await get<EventPage>(
+      `/api/executions/${id}/events`,
+      { event_type: 'command.failed,call.error', step, page_size: ERRORS_READ, order: 'asc' },
+      signal,
+    );
+    return inputOf(page.events.filter((each) => each.meta?.['iteration_index'] === iteration).reverse(), signal);
+  }
   const [failed, issued] = await Promise.all([
     latest(id, step, 'command.failed,call.error', signal),
     latest(id, step, 'command.issued', signal),
@@ -44,11 +59,11 @@ export async function failedInput(id: number, step: string, signal: AbortSignal)
   return inputOf([...failed, ...issued], signal);
 }
 
-/** Rounds of a loop that have ended, the failed ones first, then the latest. */
-export async function roundsOf(id: number, step: string, signal: AbortSignal): Promise<readonly Round[]> {
+/** Iterations of a loop that have ended, the failed ones first, then the latest. */
+export async function iterationsOf(id: number, step: string, signal: AbortSignal): Promise<readonly Iteration[]> {
   const [failed, done] = await Promise.all([
-    latest(id, step, 'call.error', signal, ROUNDS_SHOWN),
-    latest(id, step, 'call.done', signal, ROUNDS_SHOWN),
+    latest(id, step, 'call.error', signal, ITERATIONS_SHOWN),
+    latest(id, step, 'call.done', signal, ITERATIONS_SHOWN),
   ]);
   return [...failed, ...done].flatMap((event) => {
     const index = event.meta?.['iteration_index'];
@@ -82,8 +97,10 @@ async function inputOf(events: readonly LogEvent[], signal: AbortSignal): Promis
   const commandId = events.map(commandOf).find((each) => each !== null) ?? null;
   const command = commandId === null ? null : await orNull(get<CommandBody>(`/api/commands/${commandId}`, {}, signal));
   if (command?.context !== undefined) {
-    const { tool_config, render_context, iteration } = command.context;
-    return { task: tool_config ?? null, values: render_context ?? null, ...(iteration == null ? {} : { iteration }) };
+    const { tool_config, render_context } = command.context;
+    const { iteration, ...values } = isMap(render_context) ? render_context : {};
+    // The item of a loop is what its iterations differ in.
+    return { ...(iteration === undefined ? {} : { iteration }), task: tool_config ?? null, values };
   }
   const issued = events.find((each) => each.event_type === 'command.issued')?.context?.['tool_config'];
   return issued === undefined ? null : { task: issued };

@@ -13,17 +13,17 @@ import { StatusBadge } from '../parts/status.tsx';
 import { Progress } from './execution-table.tsx';
 import { FailureCard } from './failure-card.tsx';
 
-/** A long log is not read for the table of steps while it still grows at every event. */
-const STEP = 25;
-
 interface Explanation {
   readonly sentence: string;
   readonly stuck: boolean;
 }
 
 export function Summary({ row, events, onAgain }: { row: Execution; events: number; onAgain: (step: string) => void }) {
-  const graph = useResource(`steps ${row.execution_id} ${row.status} ${stepOf(events)}`, (signal) =>
-    executionGraph(row, signal),
+  const graph = useResource(
+    `steps ${row.execution_id}`,
+    (signal) => executionGraph(row, signal),
+    () => null,
+    `${row.status} ${events}`,
   );
   return (
     <div class="stack">
@@ -58,15 +58,12 @@ export function Summary({ row, events, onAgain }: { row: Execution; events: numb
   );
 }
 
-function stepOf(events: number): number {
-  return events < 200 ? events : Math.floor(events / STEP);
-}
-
 function Waiting({ row, events }: { row: Execution; events: number }) {
   const why = useResource(
-    `explain ${row.execution_id} ${stepOf(events)}`,
+    `explain ${row.execution_id}`,
     (signal) => orNull(get<Explanation>(`/api/executions/${row.execution_id}/explain`, {}, signal)),
     (data) => (data === null ? null : 5_000),
+    events,
   );
   const { running_steps = 0 } = row.progress_detail;
   const plain =
@@ -125,19 +122,20 @@ export function loopText(loop: {
   readonly done: number;
   readonly failed: number;
 }): string {
-  return `${loop.done}${loop.total === null ? '' : `/${loop.total}`} rounds${loop.failed === 0 ? '' : `, ${loop.failed} failed`}`;
+  return `${loop.done}${loop.total === null ? '' : `/${loop.total}`} iterations${loop.failed === 0 ? '' : `, ${loop.failed} failed`}`;
 }
 
 /** How many executions this one started; null while it is not known. */
 function useChildCount(row: Execution): number | null {
   const count = useResource(
-    `child count ${row.execution_id} ${row.status}`,
+    `child count ${row.execution_id}`,
     async (signal) => {
       const filter = { parent_execution_id: row.execution_id, page_size: 10 };
       const { body, headers } = await getWithHeaders<readonly Execution[]>('/api/executions', filter, signal);
       return Number.parseInt(headers.get('x-total-count') ?? '', 10) || body.length;
     },
     () => (row.status === 'running' ? 5_000 : null),
+    row.status,
   );
   return count.data;
 }

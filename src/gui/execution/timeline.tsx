@@ -1,34 +1,43 @@
 /** When each step ran: rows of HTML, idle stretches folded, one bar per activation and a thin one per command. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { now } from '../core/clock.ts';
 import { useResource } from '../core/resource.ts';
 import { to } from '../core/router.ts';
 import { durationText, utcText } from '../core/time.ts';
 import type { Execution } from '../core/wire.ts';
-import { loadStory } from '../graph/source.ts';
+import { executionGraph, loadStory, type Story } from '../graph/source.ts';
 import { Icon } from '../parts/icons.tsx';
 import { Empty, Failed, Loading } from '../parts/states.tsx';
-import { type Bar, linesOf, type TimelineRow, timelineRows } from './bars.ts';
+import { type Bar, linesOf, type TimelineRow, timelineRows, withLaterSteps } from './bars.ts';
 import { chooseStretch, chosenStretch, useBrush } from './brush.tsx';
 import { type Stretch, type TimeScale, timeScale, within } from './time-scale.ts';
 import { stretchForKey } from './zoom.ts';
 
 const TRIES_SHOWN = 120;
-const EVENTS_PER_LOOK = 10;
 const LINES_MAX = 8;
 const LINE_PX = 6;
 const FIRST_LINE_PX = 25;
 
 export function Timeline({ row, events }: { row: Execution; events: number }) {
   const [folding, setFolding] = useState(true);
+  const read = useRef<Story | undefined>(undefined);
   const story = useResource(
-    `story ${row.execution_id} ${row.status} ${Math.floor(events / EVENTS_PER_LOOK)}`,
-    (signal) => loadStory(row.execution_id, signal),
+    `story ${row.execution_id}`,
+    async (signal) => {
+      const found = await loadStory(row.execution_id, signal, read.current);
+      const plan = found.cut ? await executionGraph(row, signal) : null;
+      read.current = found;
+      return { ...found, nodes: plan?.nodes ?? [] };
+    },
+    () => null,
+    `${row.status} ${events}`,
   );
   if (story.data === null)
     return story.error === null ? <Loading what="the timeline" /> : <Failed error={story.error} retry={story.reload} />;
   const end = row.end_time === null ? now.value : Date.parse(row.end_time);
-  const rows = timelineRows(story.data.events, end);
+  const told = timelineRows(story.data.events, end);
+  const lastRead = Date.parse(story.data.events.at(-1)?.created_at ?? row.start_time);
+  const rows = story.data.cut ? withLaterSteps(told, story.data.nodes, lastRead, end) : told;
   if (rows.length === 0) {
     return (
       <section class="card">
@@ -51,14 +60,17 @@ function Lanes({
   row: Execution;
   rows: readonly TimelineRow[];
   whole: Stretch;
-  /** Not all of the log is drawn. */
+  /** Not all commands are drawn. */
   cut: boolean;
   folding: boolean;
   onFold: (on: boolean) => void;
 }) {
   const shown = chosenStretch(whole);
   const all = shown.from <= whole.from && shown.to >= whole.to;
-  const busy = rows.flatMap((each) => [...each.tries, ...each.bars.filter((bar) => bar.to - bar.from < 1000)]);
+  const busy = rows.flatMap((each) => [
+    ...each.tries,
+    ...each.bars.filter((bar) => each.partial || bar.to - bar.from < 1000),
+  ]);
   const scale = timeScale(shown, within(shown, busy), folding);
   const brush = useBrush(whole, shown, scale);
   return (
@@ -68,7 +80,7 @@ function Lanes({
           {all
             ? `${durationText(whole.to - whole.from)} in all, from ${utcText(row.start_time)}`
             : `${durationText(shown.to - shown.from)} of ${durationText(whole.to - whole.from)}, from +${durationText(shown.from - whole.from)}`}
-          {cut && ' · only the first part of a long log is drawn'}
+          {cut && ' · of a long log only the first commands are drawn'}
         </p>
         <div class="row">
           <label class="row small nowrap">
@@ -149,7 +161,7 @@ function Row({ row, scale, shown, id }: { row: TimelineRow; scale: TimeScale; sh
         {row.step}
         <span class="sub">
           {durationText(total)}
-          {row.tries.length > 1 && ` · ${row.tries.length} commands`}
+          {row.tries.length > 1 && ` · ${row.partial ? 'first ' : ''}${row.tries.length} commands`}
         </span>
       </a>
       <div class="lane" style={{ height: `${height}px` }}>

@@ -3,7 +3,7 @@
  * stream. `events` counts what is stored, so that every view of the page knows when to look again.
  */
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { executionSignal, learnStatus, loadExecution } from '../core/executions.ts';
 import { type Resource, useResource } from '../core/resource.ts';
 import { follow } from '../core/stream.ts';
@@ -29,13 +29,18 @@ export function useExecution(id: number): FollowedExecution {
   const row = executionSignal(id).value;
   const loaded = resource.data !== null;
   const running = row?.status === 'running';
+  const wasRunning = useRef(false);
 
   useEffect(() => {
     if (!loaded) return;
     if (!running) {
       liveness.value = 'ended';
+      // What a stream tells of an end leaves out what failed and why.
+      if (wasRunning.current) resource.reload();
+      wasRunning.current = false;
       return;
     }
+    wasRunning.current = true;
     const stop = new AbortController();
     const poll = setInterval(() => {
       if (liveness.value === 'polling' && document.visibilityState === 'visible') resource.reload();
@@ -49,7 +54,6 @@ export function useExecution(id: number): FollowedExecution {
         if (event === 'event' && eventId !== null) events.value = Math.max(events.peek(), Number(eventId));
         // `status` and `end` carry the body of /status (api 2.3.7).
         if (event === 'status' || event === 'end') learnStatus(data as StatusBody);
-        if (event === 'end') resource.reload();
       },
     });
     return () => {

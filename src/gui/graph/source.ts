@@ -9,7 +9,7 @@ import { planOf, withStates } from './plan.ts';
 const STORY_TYPES =
   'step.*,loop.*,command.claimed,command.completed,command.failed,command.cancelled,call.error,ctx.updated,playbook.*,execution.*';
 const STORY_PAGE = 500;
-const STORY_PAGES_MAX = 10;
+const STORY_MAX = 5_000;
 
 export async function planGraph(path: string, version: number | null, signal?: AbortSignal): Promise<StepGraph> {
   const drawn = await orNull(get<StepGraph>(catalogAddress(path, 'graph'), { version }, signal));
@@ -52,14 +52,17 @@ export async function textGraph(content: string, signal?: AbortSignal): Promise<
   return orNull(post<StepGraph>('/api/catalog/playbooks/graph', { content }, signal));
 }
 
-/** The events that tell how steps went, oldest first; `cut` when there are more than are worth drawing. */
-export async function loadStory(
-  executionId: number,
-  signal?: AbortSignal,
-): Promise<{ readonly events: readonly LogEvent[]; readonly cut: boolean }> {
-  const events: LogEvent[] = [];
-  let since = 0;
-  for (let page = 0; page < STORY_PAGES_MAX; page++) {
+export interface Story {
+  readonly events: readonly LogEvent[];
+  /** There are more than are worth drawing. */
+  readonly cut: boolean;
+}
+
+/** The events that tell how steps went, oldest first; those of `before` are not asked for again. */
+export async function loadStory(executionId: number, signal?: AbortSignal, before?: Story): Promise<Story> {
+  const events = [...(before?.events ?? [])];
+  let since = events.at(-1)?.event_id ?? 0;
+  while (events.length < STORY_MAX) {
     const found = await get<EventPage>(
       `/api/events/${executionId}`,
       { since_event_id: since, page_size: STORY_PAGE, event_type: STORY_TYPES },
