@@ -57,11 +57,11 @@ class InlineValue extends Facade {
   }
 }
 
-/** A map inside a step value: only `.result` yields the map itself. */
+/** A map inside a step value, of which only `.result` yields the map itself; or a list that may hold such maps. */
 class NestedValue extends Facade {
-  readonly #value: JsonMap;
+  readonly #value: JsonMap | readonly Json[];
 
-  constructor(value: JsonMap) {
+  constructor(value: JsonMap | readonly Json[]) {
     super();
     this.#value = value;
   }
@@ -116,7 +116,7 @@ function memberOf(value: Json, key: string | number, outermost: boolean): unknow
 }
 
 function nested(value: Json | undefined): unknown {
-  return isMap(value) ? new NestedValue(value) : value;
+  return isMap(value) || Array.isArray(value) ? new NestedValue(value) : value;
 }
 
 function isIndexable(value: Json): value is string | readonly Json[] {

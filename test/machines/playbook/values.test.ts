@@ -34,6 +34,14 @@ describe('an inline step value', () => {
     expect(body.plain()).toEqual({ n: 1 });
   });
 
+  it('answers .result on maps in a list inside it, and not on the list', () => {
+    const results = facade(inline({ results: [[{ n: 1 }]] }).member('results'));
+    const map = facade(facade(results.member(-1)).member(0));
+    expect(facade(map.member('result')).plain()).toEqual({ n: 1 });
+    expect([map.member('data'), results.member('data'), results.member('result')]).toEqual(Array(3).fill(undefined));
+    expect(results.plain()).toEqual([[{ n: 1 }]]);
+  });
+
   it('answers .data and .result on a list or scalar with the value', () => {
     expect(inline([1, 2]).member('data')).toEqual([1, 2]);
     expect(inline('text').member('result')).toBe('text');
@@ -83,7 +91,7 @@ describe('a stored step value', () => {
 
   it('is whole once the payload is there, and keeps what only the summary has', () => {
     const value = facade(stepValue(summary, REF, (ref) => (ref === REF ? payload : undefined)));
-    expect(value.member('rows')).toEqual([{ id: 1 }]);
+    expect(facade(value.member('rows')).plain()).toEqual([{ id: 1 }]);
     expect(value.member('_ref')).toBe(REF);
     expect(value.member('meta_total')).toBe(9);
     expect(value.member('nothing')).toBeUndefined();
