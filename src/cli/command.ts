@@ -55,7 +55,7 @@ export const TYPE_OPTION = {
   type: {
     type: 'string',
     value: 'KIND',
-    help: 'where the document leaves it open; agent makes an agent of a playbook',
+    help: 'the kind where a document leaves it open; agent makes an agent of a playbook',
   },
 } as const satisfies Readonly<Record<string, Option>>;
 

@@ -102,7 +102,8 @@ async function registerExamples({ url, token }: Stack, log: Log): Promise<readon
   return paths;
 }
 
-function welcome(url: string, config: Config, examples: readonly string[]): string {
+export function welcome(url: string, config: Config, examples: readonly string[]): string {
+  const isEnforced = config.authMode === 'enforce';
   const database =
     config.databaseUrl === null ? `embedded PostgreSQL in ${config.dataDir}` : 'PostgreSQL of SVC_DATABASE_URL';
   const tries =
@@ -113,15 +114,14 @@ Examples: ${examples.join(', ')}
 
 Try, in another terminal:
 
-  curl -s ${url}/api/execute -H 'content-type: application/json' \\
+  curl -s ${url}/api/execute -H 'content-type: application/json' \\${isEnforced ? '\n    -H "authorization: Bearer $SVC_TOKEN" \\' : ''}
     -d '{"path": "${examples.find((each) => each.endsWith('hello')) ?? examples[0]}", "workload": {"who": "you"}, "wait_ms": 5000}'
 
   npx callboard run examples/fan-out.yaml --server ${url}
 `;
-  const callers =
-    config.authMode === 'enforce'
-      ? '\nEvery caller needs a token: npx callboard token create NAME --role operator (SVC_INTERNAL_TOKEN lets it in).\n'
-      : '';
+  const callers = isEnforced
+    ? '\nEvery caller needs a token, and commands send that of SVC_TOKEN:\nnpx callboard token create NAME --role operator (SVC_INTERNAL_TOKEN lets it in).\n'
+    : '';
   const gui = config.uiEnabled ? `  GUI        ${url}/ui/\n` : '';
   const docs = config.docsEnabled ? `  docs       ${url}/docs\n` : '';
   return `\nCallboard is ready.\n\n  address    ${url}\n${gui}${docs}  database   ${database}\n${callers}${tries}\nCtrl-C stops it.\n`;

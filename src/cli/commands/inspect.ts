@@ -17,8 +17,9 @@ const LONGEST_MS = 1_000;
 
 export const command: Command = {
   usage: 'ID… [options]',
-  description: `Sends the charts of executions to a Stately inspector that listens for WebSockets, in its own protocol: the past from the first
-event, and what comes until the executions end. Only what the inspection API shows: states, counters, numbers of events.
+  description: `Sends the charts of executions to a Stately inspector that listens for WebSockets, in its own protocol: the past from
+the first event, and what comes until the executions end. Only what the inspection API shows: states, counters, numbers
+of events.
 
 Exit code: 0 all sent, 2 wrong use, 4 no server or no inspector.`,
   options: {

@@ -22,8 +22,9 @@ const testFile = v.strictObject({
 
 export const command: Command = {
   usage: 'FILE|FOLDER… [options]',
-  description: `Runs test files, of a folder all its .yaml and .yml: a playbook, and cases of inputs, scripted outcomes and what is expected of the run. Each case is
-a simulation; nothing is stored and nothing is called. docs/simulation.md tells what a case may say.
+  description: `Runs test files, of a folder all its .yaml and .yml: a playbook, and cases of inputs, scripted outcomes and what is
+expected of the run. Each case is a simulation; nothing is stored and nothing is called. docs/simulation.md tells what
+a case may say.
 
 Exit code: 0 all as expected, 1 not all, 2 wrong use, or a test file or playbook that cannot be read.`,
   options: {
