@@ -5,6 +5,9 @@ import type { ExecutionRow, ExecutionStatus } from './ports.ts';
 /** `row` is there when this process made the change; a hint of another one has only the facts. */
 export type Follower = (lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null) => void;
 
+/** Nothing depends on a hint: one that was lost keeps nobody waiting for longer. */
+const LOOK_EVERY_MS = 2_000;
+
 export class ExecutionWatch {
   readonly #parts: Pick<ExecutionServiceParts, 'store' | 'supervisor'>;
   readonly #followers = new Map<number, Set<Follower>>();
@@ -21,11 +24,21 @@ export class ExecutionWatch {
     });
     const onAbort = () => wake(null);
     signal.addEventListener('abort', onAbort, { once: true });
+    const looks = setInterval(() => {
+      store.execution(executionId).then(
+        (row) => {
+          if (row !== null && row.status !== 'running') wake(row);
+        },
+        // The store is away: the next look tells.
+        () => {},
+      );
+    }, LOOK_EVERY_MS);
     try {
       const known = await this.#committedRow(executionId);
       if (known.status !== 'running' || signal.aborted) return known;
       return (await ended) ?? (await store.execution(executionId)) ?? known;
     } finally {
+      clearInterval(looks);
       leave();
       signal.removeEventListener('abort', onAbort);
     }

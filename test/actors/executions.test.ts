@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { UnavailableError } from '../../actors/ports.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
 import { checkStore } from '../support/invariants.ts';
@@ -139,6 +139,19 @@ describe('a start', () => {
     const started = world.start('one', { waitMs: 5_000 });
     const [command] = await world.claim('alice', { waitMs: 5_000 });
     await world.report(command as GrantedCommand, { data: 9 });
+    expect((await started).waited).toEqual({ status: 'completed', result: 9, error: null });
+  });
+
+  test('hears of an end at another server, also when the hint of it is lost', async () => {
+    const world = new World(ONE);
+    const other = world.another();
+    world.losesHints = true;
+    const started = world.start('one', { waitMs: 60_000 });
+    const [command] = await vi.waitUntil(async () => {
+      const granted = await world.claim('alice', {}, other);
+      return granted.length > 0 && granted;
+    });
+    await world.exchangeWith('alice', [world.reportOf(command as GrantedCommand, { data: 9 })], null, other);
     expect((await started).waited).toEqual({ status: 'completed', result: 9, error: null });
   });
 
