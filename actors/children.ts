@@ -2,10 +2,13 @@
  * Parents that wait for a child (language 11.7, 14.4). The link is the parked command's row, so it survives a restart: the end
  * of a child is delivered right after its commit, when the parent parks too late, and again by recovery.
  */
+import { instantOf } from '../machines/command/instant.ts';
 import type { EventDraft, Failure } from '../machines/events.ts';
 import { childData, childFailure, childTimeout, stepTimeout } from '../machines/execution/child-data.ts';
+import { errorMap } from '../machines/execution/outcome.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
+import { present } from '../machines/known.ts';
 import type { ExecutionActor } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import { endsStep, metaOf } from './grant.ts';
@@ -126,14 +129,20 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
       ? null
       : { executionId: child.executionId, path: child.path, status: child.status, returned, error: child.error };
   const failure = ended === null ? waitIsOver(actor, row, child) : childFailure(ended);
+  const duration = Math.max(0, instantOf(actor.at) - instantOf(row.startedAt ?? actor.at));
   const node = {
     nodeName: row.stepName,
     nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
     parentEventId: row.eventId,
     commandId: row.commandId,
     attempt: row.attempt,
+    duration,
     meta: { ...metaOf(row), child_execution_id: child.executionId },
   };
+  // The one task of the step, as a worker would tell of it.
+  const task = actor.plan.steps.get(row.stepName)?.step.tasks[0]?.name ?? row.stepName;
+  const tried: JsonMap = { status: failure === null ? 'ok' : 'error', attempts: 1, duration_ms: duration };
+  const failedTask: JsonMap = failure === null ? {} : { failed_task: task };
   const call: EventDraft = {
     ...node,
     type: failure === null ? 'call.done' : 'call.error',
@@ -143,9 +152,10 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
     error: failure?.message ?? null,
     context: { command_id: row.commandId, attempt: row.attempt },
     result:
-      failure === null && ended !== null
-        ? resultOf(actor, row, childData(ended))
-        : { status: 'failed', context: { error: { ...failure } as JsonMap } },
+      failure === null
+        ? resultOf(actor, row, childData(present(ended)))
+        : { status: 'failed', context: { error: errorMap(failure), ...failedTask } },
+    meta: { ...node.meta, tasks: { [task]: tried }, ...failedTask },
   };
   const event = actor.append(call);
   if (endsStep(row)) {

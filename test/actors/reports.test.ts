@@ -342,6 +342,33 @@ describe('a parked command', () => {
     checkStore(world.store);
   });
 
+  test('tells of its task what a worker that waits would', async () => {
+    const told: unknown[] = [];
+    for (const outcome of ['ok', 'error'] as const) {
+      const asking = new World({
+        parent: [step('w', { ...WAIT, ...first(arc('after', 'event.name != ""')) }), step('after')],
+        child: [step('c')],
+      });
+      const { executionId } = await asking.start('parent');
+      const waiting = await claimed(asking, 'alice');
+      const below = (
+        await asking.start('child', { parentExecutionId: executionId, parentCommandId: waiting.row.commandId })
+      ).executionId;
+      await asking.report(waiting, { outcome: 'parked', childExecutionId: below });
+      asking.clock.advance(3_000);
+      await asking.report(await claimed(asking, 'bob'), { outcome });
+      await ended(asking, below);
+      await eventually(() => claimed(asking, 'bob'));
+      const call = asking.store.log(executionId).find(({ type }) => type === 'call.done' || type === 'call.error');
+      told.push({ duration: call?.duration, tasks: call?.meta['tasks'], failed: call?.meta['failed_task'] });
+    }
+    const tried = (status: string) => ({ w_task: { status, attempts: 1, duration_ms: 3_000 } });
+    expect(told).toEqual([
+      { duration: 3_000, tasks: tried('ok'), failed: undefined },
+      { duration: 3_000, tasks: tried('error'), failed: 'w_task' },
+    ]);
+  });
+
   test('is settled also when the child ended before it parked', async () => {
     const child = await startChild();
     await world.report(await claimed(world, 'bob'), { data: 1 });
@@ -410,7 +437,9 @@ describe('a parked command', () => {
     const call = hurried.store.log(executionId).find((event) => event.type === 'call.error');
     expect(call?.result?.context).toMatchObject({
       error: { kind: 'timeout', code: 'STEP_TIMEOUT', message: "step 'w' did not end within 20 s", retryable: false },
+      failed_task: 'w_task',
     });
+    expect(call?.meta).toMatchObject({ failed_task: 'w_task', tasks: { w_task: { status: 'error', attempts: 1 } } });
     expect(hurried.types(executionId).at(-1)).toBe('command.issued after');
     expect(hurried.row(started.executionId).status).toBe('running');
   });
