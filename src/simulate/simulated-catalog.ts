@@ -63,8 +63,8 @@ export class SimulatedCatalog {
     return result === undefined ? null : { result };
   }
 
-  /** As the engine sees it: it starts executions and finds their playbooks. */
-  service(): CatalogService {
+  /** As the engine sees it: it starts executions and finds their playbooks. `outside` is how the library is waited for. */
+  service(outside: <T>(question: Promise<T>) => Promise<T>): CatalogService {
     const refuse = (): never => {
       throw new Error('a simulation only starts executions');
     };
@@ -89,12 +89,15 @@ export class SimulatedCatalog {
       ruled: refuse,
       byId: async (catalogId) => known(catalogId).entry,
       playbook: async (catalogId) => known(catalogId),
-      executable: (query) => this.#executable(query),
+      executable: (query) => this.#executable(query, outside),
     };
   }
 
   /** What is asked of the library is only this, whatever else the start of an execution says. */
-  async #executable({ path, catalogId, version, resourceKind }: DocumentQuery): Promise<SimulatedPlaybook> {
+  async #executable(
+    { path, catalogId, version, resourceKind }: DocumentQuery,
+    outside: <T>(question: Promise<T>) => Promise<T>,
+  ): Promise<SimulatedPlaybook> {
     if (catalogId !== undefined) {
       const known = this.#known.get(catalogId);
       if (known !== undefined) return known;
@@ -112,7 +115,7 @@ export class SimulatedCatalog {
     const key = JSON.stringify(query);
     const known = this.#byQuery.get(key);
     if (known !== undefined) return known;
-    const answer = await this.#library(query);
+    const answer = await outside(this.#library(query));
     if ('refused' in answer) throw new DomainError(codeOf(answer.refused.code), answer.refused.message);
     const found = readSimulated(answer.found);
     this.#known.set(found.entry.catalogId, found);

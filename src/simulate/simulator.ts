@@ -98,7 +98,7 @@ class Simulator {
         bus: createMemoryExchange().connect(),
         log: SILENT,
         meter: UNMEASURED,
-        catalog: { ...catalog.service(), executable: (query) => timeline.outside(catalog.service().executable(query)) },
+        catalog: catalog.service((question) => timeline.outside(question)),
         workers: this.#workers.service(),
         sha256,
       },
@@ -127,6 +127,7 @@ class Simulator {
     if (cancelAtMs !== null) this.#timeline.after(cancelAtMs, () => this.#cancel(executionId));
     this.#look();
     await this.#drive();
+    this.#timeline.leave();
     await this.#runner.stop();
     await this.#engine.stop();
     const rows = this.#store.executions();

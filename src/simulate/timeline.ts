@@ -19,6 +19,12 @@ interface Wait {
   readonly end: () => void;
 }
 
+/** A question to somebody outside the simulation, in the order in which they were asked. */
+interface Question {
+  isAnswered: boolean;
+  readonly tell: () => void;
+}
+
 /** Turns of the event loop without a sign of life; the longest hand-over without one takes three. */
 const QUIET_TURNS = 4;
 
@@ -27,7 +33,8 @@ export class Timeline implements Clock, WorkerTime {
   #now: number;
   #seq = 0;
   #signs = 0;
-  #outside = 0;
+  readonly #asked: Question[] = [];
+  #isLeft = false;
   /** A binary heap: no wait ends later than the two at twice its place. */
   readonly #waits: Wait[] = [];
   readonly #gone = new Set<Wait>();
@@ -82,23 +89,46 @@ export class Timeline implements Clock, WorkerTime {
     this.stir();
   }
 
-  /** Real time passes while this is asked; virtual time does not. */
-  async outside<T>(question: Promise<T>): Promise<T> {
-    this.#outside += 1;
-    try {
-      return await question;
-    } finally {
-      this.#outside -= 1;
-      this.stir();
-    }
+  /**
+   * Real time passes while this is asked; virtual time does not. How long it takes must not order anything: answers are
+   * told one after the other, in the order of the questions, when everybody else waits.
+   */
+  outside<T>(question: Promise<T>): Promise<T> {
+    if (this.#isLeft) return question;
+    return new Promise((resolve, reject) => {
+      const asked: Question = { isAnswered: false, tell: () => void question.then(resolve, reject) };
+      const answered = () => {
+        asked.isAnswered = true;
+      };
+      question.then(answered, answered);
+      this.#asked.push(asked);
+    });
+  }
+
+  /** Nobody settles any more: what is asked is answered when it is. */
+  leave(): void {
+    this.#isLeft = true;
+    for (const { tell } of this.#asked.splice(0)) tell();
   }
 
   /** Resolves when everybody waits for time. `isOver` may give up before. */
   async settle(isOver: () => boolean): Promise<void> {
+    for (;;) {
+      await this.#quiet(isOver);
+      const [first] = this.#asked;
+      if (first === undefined) return;
+      while (!first.isAnswered && !isOver()) await turn();
+      if (isOver()) return;
+      this.#asked.shift();
+      first.tell();
+    }
+  }
+
+  async #quiet(isOver: () => boolean): Promise<void> {
     let seen = this.#signs;
     for (let quiet = 0; quiet < QUIET_TURNS && !isOver(); ) {
       await turn();
-      quiet = seen === this.#signs && this.#outside === 0 ? quiet + 1 : 0;
+      quiet = seen === this.#signs ? quiet + 1 : 0;
       seen = this.#signs;
     }
   }

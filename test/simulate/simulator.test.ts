@@ -80,6 +80,31 @@ describe('a simulation', () => {
     expect(new Set(orders.map(String)).size).toBeGreaterThan(3);
   });
 
+  test('is the same however long the library takes for each child', async () => {
+    const child = documentOf([step('one', { next: to('two') }), step('two')]);
+    const called = (name: string) =>
+      step(name, { tool: { kind: 'playbook', path: `tests/${name}` }, next: to('join') });
+    const calls = [
+      step('start', { next: { spec: { mode: 'inclusive' }, arcs: ['a', 'b', 'c'].map((name) => arc(name)) } }),
+      called('a'),
+      called('b'),
+      step('c', { loop: { in: [1, 2, 3], iterator: 'i', spec: { mode: 'parallel' } }, tool: http(), next: to('join') }),
+      step('join'),
+    ];
+    const told = async (turns: Readonly<Record<string, number>>) => {
+      const run = await simulated(calls, { default_outcome: { result: 1 } }, async ({ path = '' }) => {
+        for (let left = turns[path] ?? 0; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
+        return { found: { content: child, path, version: 1, catalogId: path.length + path.charCodeAt(6) } };
+      });
+      checkStore(run.store);
+      return [run.events, run.children.map(({ events }) => events)];
+    };
+    const first = await told({});
+    expect(first[1]).toHaveLength(2);
+    expect(await told({ 'tests/a': 40 })).toEqual(first);
+    expect(await told({ 'tests/a': 2, 'tests/b': 7 })).toEqual(first);
+  });
+
   test('gives the command of a lost worker to another one', async () => {
     const run = await simulated([step('a', { tool: http() })], {
       outcomes: [
