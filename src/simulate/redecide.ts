@@ -154,7 +154,7 @@ function decideTurn(state: ExecutionState, cause: LogEvent, recorded: readonly L
     return beyond;
   };
   try {
-    return takeTurn(state, cause, {
+    const { decided } = takeTurn(state, cause, {
       plan,
       identity,
       limits,
@@ -179,7 +179,9 @@ function decideTurn(state: ExecutionState, cause: LogEvent, recorded: readonly L
         });
         return { summary, reference: { ref, store: 'db', bytes, sha256: '' } };
       },
-    }).decided;
+    });
+    // Whoever stores a decision names the parent; every row of a log has the same.
+    return decided.map((row) => ({ ...row, parentExecutionId: cause.parentExecutionId }));
   } catch (error) {
     if (!(error instanceof NeedPayload)) throw error;
     throw new PayloadMissing('refs' in error && Array.isArray(error.refs) ? error.refs.map(String) : [error.ref]);

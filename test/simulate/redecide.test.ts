@@ -15,12 +15,14 @@ function playbookIn(content: string) {
   return parsed.playbook;
 }
 
-async function recorded(steps: readonly JsonMap[], options: JsonMap = {}) {
+async function recorded(steps: readonly JsonMap[], options: JsonMap = {}, parentExecutionId: number | null = null) {
   const content = documentOf(steps);
   const log = recordedLog(await simulated(content, options), content);
   const identity = { executionId: log.execution_id, catalogId: log.catalog_id, path: log.path, version: log.version };
   // What was written down is read again.
-  const rows = (JSON.parse(JSON.stringify(log.events)) as typeof log.events).map(logEventOf);
+  const rows = (JSON.parse(JSON.stringify(log.events)) as typeof log.events)
+    .map(logEventOf)
+    .map((row) => ({ ...row, parentExecutionId }));
   const again = (decidedBy = content, payloads = new Map()) =>
     redecide(rows, playbookIn(decidedBy), identity, LIMITS, payloads);
   return { rows, again };
@@ -50,6 +52,12 @@ describe('deciding a log again', () => {
       folded: 0,
       difference: null,
     });
+  });
+
+  test('finds nothing in the log of a child either', async () => {
+    const outcomes = [{ step: 'a', result: { n: 2 } }];
+    const { again } = await recorded(guarded('{{ a.n > 1 }}'), { outcomes }, 7);
+    expect(again().difference).toBeNull();
   });
 
   test('names the first row that another text decides differently', async () => {
