@@ -95,7 +95,7 @@ export class Children {
   /** The value of `return_step` if that step completed in the child, else the child's result; payloads in full. */
   async #returned(child: ExecutionRow, returnStep: string | null): Promise<Json> {
     const { supervisor } = this.#parts;
-    const actor = await supervisor.actor(child.executionId);
+    const actor = await supervisor.actorOf(child);
     if (actor !== null && returnStep !== null) {
       const step = runOf(actor.state).steps[returnStep];
       const body = step?.status === 'completed' ? actor.state.materials.body(step.value) : undefined;

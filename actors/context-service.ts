@@ -12,7 +12,7 @@ import type { Limits } from '../machines/playbook/template/run.ts';
 import { MissingPayload, NeedPayload } from '../machines/playbook/values.ts';
 import { DomainError } from './errors.ts';
 import type { ExecutionActor } from './execution-actor.ts';
-import type { Clock } from './ports.ts';
+import type { Clock, ExecutionRow } from './ports.ts';
 import { readingStage } from './reading-stage.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -31,7 +31,8 @@ export interface ContextService {
 }
 
 export interface ContextParts {
-  readonly supervisor: Pick<Supervisor, 'actor' | 'fetchPayloads'>;
+  readonly supervisor: Pick<Supervisor, 'actorOf' | 'fetchPayloads'>;
+  readonly reads: { execution(executionId: number): Promise<ExecutionRow | null> };
   readonly clock: Clock;
   readonly limits: { readonly steps: number; readonly outputBytes: number; readonly timeoutMs: number };
 }
@@ -41,11 +42,12 @@ const PAYLOADS_MAX = 256;
 /** Roots with a value although no activation is being handled. */
 const ALWAYS = ['workload', 'ctx', 'steps', 'args', 'execution_id', 'catalog_id', 'job', 'iter', 'path', 'version'];
 
-export function createContextService({ supervisor, clock, limits }: ContextParts): ContextService {
+export function createContextService({ supervisor, reads, clock, limits }: ContextParts): ContextService {
   return {
     async render({ executionId, template, extra, strict }) {
       const compiled = compiledOf(template);
-      const actor = await supervisor.actor(executionId);
+      const row = await reads.execution(executionId);
+      const actor = row === null ? null : await supervisor.actorOf(row);
       if (actor === null) throw new DomainError('not_found', `Execution ${executionId} not found`);
       const stage = readingStage(actor);
       for (let fetched = 0; ; fetched += 1) {

@@ -14,7 +14,7 @@ import { ExecutionEnds } from './execution-ends.ts';
 import { type ExecutionServiceParts, noSuchExecution } from './execution-parts.ts';
 import { ExecutionStarts } from './execution-starts.ts';
 import { ExecutionWatch, type Follower } from './execution-watch.ts';
-import type { ExecutionRow, ExecutionStatus } from './ports.ts';
+import type { ExecutionRow, ExecutionStatus, Seen } from './ports.ts';
 import { readingStage } from './reading-stage.ts';
 import { recordEvent, refuseReserved } from './record-event.ts';
 import { hasMovedSince, isBehind } from './report.ts';
@@ -133,9 +133,9 @@ export class Executions implements ExecutionService {
     throw new DomainError('queue_unavailable', `Execution ${input.executionId} is changing too fast`);
   }
 
-  async insight(executionId: number): Promise<ExecutionInsight> {
-    const actor = await this.#parts.supervisor.actor(executionId);
-    if (actor === null) throw noSuchExecution(executionId);
+  async insight(seen: Seen): Promise<ExecutionInsight> {
+    const actor = await this.#parts.supervisor.actorOf(seen);
+    if (actor === null) throw noSuchExecution(seen.executionId);
     const run = runOf(actor.state);
     await this.#parts.supervisor.fetchPayloads(writtenRefs(actor));
     const progress = progressOf(run, actor.plan.graph, actor.touched, actor.row.status !== 'running');

@@ -148,7 +148,7 @@ export class ExecutionStarts {
     });
     let from: StartRequest['from'] = null;
     if (request.fromStep !== null) {
-      const old = await supervisor.actor(executionId);
+      const old = await supervisor.actorOf(row);
       if (old === null) throw noSuchExecution(executionId);
       const plan = await supervisor.plan(entry.catalogId);
       const rows = (through: number) => writtenRows(executionId, through, store);

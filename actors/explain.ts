@@ -64,13 +64,9 @@ const DEPTH_MAX = 32;
 const LOOKS_MAX = 5;
 
 /** From the live execution, or from its snapshot and what came after it. */
-export async function standingOf(
-  supervisor: Pick<Supervisor, 'refresh' | 'actor'>,
-  { executionId, lastEventId }: ExecutionRow,
-): Promise<Standing | null> {
+export async function standingOf(supervisor: Pick<Supervisor, 'actorOf'>, row: ExecutionRow): Promise<Standing | null> {
   try {
-    supervisor.refresh(executionId, lastEventId);
-    const actor = await supervisor.actor(executionId);
+    const actor = await supervisor.actorOf(row);
     if (actor === null) return null;
     const { joins, failing } = runOf(actor.state);
     return { joins: [...joins], isFailing: failing };

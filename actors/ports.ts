@@ -519,6 +519,9 @@ export class UnavailableError extends Error {
   }
 }
 
+/** How far an execution is known to have come. */
+export type Seen = Pick<ExecutionRow, 'executionId' | 'lastEventId'>;
+
 export type BusTopic = 'executions' | 'batches' | 'workers' | 'control' | `commands.${string}`;
 
 /** Hints between processes. Nothing depends on their arrival, order or number. */

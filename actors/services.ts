@@ -21,7 +21,7 @@ import type { InspectionService } from './inspection.ts';
 import type { InvariantReport } from './invariants.ts';
 import type { KeyService } from './key-rotation.ts';
 import type { LeaseRow } from './lease.ts';
-import type { BatchRow, CommandRow, CommandStatus, ExecutionRow, ExecutionStatus } from './ports.ts';
+import type { BatchRow, CommandRow, CommandStatus, ExecutionRow, ExecutionStatus, Seen } from './ports.ts';
 import type { ReaperStatus, SweepAnswer } from './reaper.ts';
 import type { Reconciled } from './reconcile.ts';
 import type { ScheduleService } from './schedule-service.ts';
@@ -168,8 +168,8 @@ export interface ExecutionService {
     options: { status: 'completed' | 'failed'; reason: string; error: string | null },
   ): Promise<{ status: 'finalized' | 'already_completed'; message: string }>;
   recordEvent(input: EventInput): Promise<EventReceipt>;
-  /** Throws `not_found`. */
-  insight(executionId: number): Promise<ExecutionInsight>;
+  /** As far as what was seen of it, at least. Throws `not_found`. */
+  insight(seen: Seen): Promise<ExecutionInsight>;
   /** Resolves when the execution has ended or the signal aborts; the row as it is then. */
   whenEnded(executionId: number, signal: AbortSignal): Promise<ExecutionRow>;
   /** Calls back after each commit that touched this execution; returns the unsubscribe. */

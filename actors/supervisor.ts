@@ -9,7 +9,7 @@ import type { Playbook } from '../machines/playbook/document.ts';
 import { MissingPayload } from '../machines/playbook/values.ts';
 import { type Engine, type ExecutionActor, isWritten } from './execution-actor.ts';
 import { hydrate } from './hydrate.ts';
-import type { Meter, Store } from './ports.ts';
+import type { Meter, Seen, Store } from './ports.ts';
 import { Recent } from './recent.ts';
 import { Turnstile } from './turnstile.ts';
 
@@ -109,6 +109,12 @@ export class Supervisor {
 
   async actor(executionId: number): Promise<ExecutionActor | null> {
     return (await this.hydrateAll([executionId])).get(executionId) ?? null;
+  }
+
+  /** For what is read and writes nothing: as far as this row at least, whoever has gone on with the execution. */
+  actorOf({ executionId, lastEventId }: Seen): Promise<ExecutionActor | null> {
+    this.refresh(executionId, lastEventId);
+    return this.actor(executionId);
   }
 
   /** Those that are gone are remembered as such. False: they do not fit into memory together. */

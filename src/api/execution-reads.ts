@@ -123,7 +123,7 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
       codes: ['not_found'],
       handle: async ({ params, query }) => {
         const row = await rowOf(params.execution_id);
-        const insight = row.status === 'running' ? await executions.insight(row.executionId) : null;
+        const insight = row.status === 'running' ? await executions.insight(row) : null;
         const included = query.include_events ?? eventsByDefault;
         const page = query.page ?? 1;
         const pageSize = query.page_size ?? 100;
@@ -182,7 +182,7 @@ export function executionReadRoutes({ services, clock }: ApiContext): Route[] {
       codes: ['not_found'],
       handle: async ({ params, query }) => {
         const row = await rowOf(params.execution_id);
-        return statusToWire(row, await executions.insight(row.executionId), query.full ?? false, clock.now());
+        return statusToWire(row, await executions.insight(row), query.full ?? false, clock.now());
       },
     }),
     route({

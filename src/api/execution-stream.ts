@@ -101,7 +101,7 @@ async function follow(
   }
 
   async function statusOf(row: ExecutionRow): Promise<Status> {
-    return statusToWire(row, await executions.insight(executionId), false, context.clock.now());
+    return statusToWire(row, await executions.insight(row), false, context.clock.now());
   }
 
   /** Sends the stored events after `from` up to the row's last; returns the last one that was sent. */

@@ -473,6 +473,7 @@ export async function startServices(config: Config, options: ServicesOptions): P
       }),
       context: createContextService({
         supervisor: engine.supervisor,
+        reads,
         clock,
         limits: {
           steps: config.templateMaxSteps,

@@ -75,7 +75,7 @@ export function createBuiltInTools({ services, clock }: BuiltInParts): readonly 
       input: oneExecution,
       async call({ execution_id: executionId }) {
         const row = await rowOf(executionId);
-        return statusToWire(row, await executions.insight(executionId), false, clock.now());
+        return statusToWire(row, await executions.insight(row), false, clock.now());
       },
     }),
     builtIn({

@@ -48,6 +48,7 @@ function reportProgress(
   tell: (percent: number, message: string) => void,
 ): () => void {
   let last = -1;
+  let seen = 0;
   let isLooking = false;
   let again = false;
   let isStopped = false;
@@ -60,7 +61,7 @@ function reportProgress(
     try {
       do {
         again = false;
-        const { progress, currentStep } = await executions.insight(executionId);
+        const { progress, currentStep } = await executions.insight({ executionId, lastEventId: seen });
         const percent = Math.min(100, Math.max(0, progress));
         if (isStopped || percent <= last) continue;
         last = percent;
@@ -72,7 +73,10 @@ function reportProgress(
       isLooking = false;
     }
   };
-  const unfollow = executions.follow(executionId, () => void look());
+  const unfollow = executions.follow(executionId, (lastEventId) => {
+    seen = lastEventId;
+    void look();
+  });
   void look();
   return () => {
     isStopped = true;

@@ -109,7 +109,7 @@ export function createResources({ services, clock }: ResourceParts): Resources {
       if (executionId !== null) await executionAccess.check(executionId, 'view');
       const row = executionId === null ? null : await reads.execution(executionId);
       if (row === null) throw unknown(uri);
-      const insight = await executions.insight(row.executionId).catch((error: unknown) => {
+      const insight = await executions.insight(row).catch((error: unknown) => {
         throw error instanceof DomainError && error.code === 'not_found' ? unknown(uri) : error;
       });
       const status = statusToWire(row, insight, false, clock.now());

@@ -16,6 +16,7 @@ async function rendering(clock?: { now(): number }) {
   await world.report(command as GrantedCommand, { data: { rows: [1, 2] } });
   const context = createContextService({
     supervisor: world.server.supervisor,
+    reads: world.store,
     clock: clock ?? world.clock,
     limits: LIMITS,
   });
@@ -25,6 +26,14 @@ async function rendering(clock?: { now(): number }) {
 }
 
 describe('a rendering on request', () => {
+  test('is of what is true, at a server that remembers the execution from before', async () => {
+    const { render, world } = await rendering();
+    const other = world.another();
+    const [command] = await world.claim('bob', {}, other);
+    await world.exchangeWith('bob', [world.reportOf(command as GrantedCommand, { data: 5 })], null, other);
+    expect((await render('{{ next }}')).rendered).toBe(5);
+  });
+
   test('finds the names the server knows, with native values, anywhere in a value', async () => {
     const { render, executionId } = await rendering();
     const template = {

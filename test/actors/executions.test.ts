@@ -345,6 +345,20 @@ describe('what is live', () => {
     expect((await world.store.load([executionId])).get(executionId)?.snapshot?.throughEventId).toBeGreaterThan(0);
   });
 
+  test('tells its progress at a server that remembers it from before', async () => {
+    const world = new World({ two: [step('a', first('b')), step('b')] });
+    const { executionId } = await world.start('two');
+    const behind = world.server;
+    const other = world.another();
+    const [command] = await world.claim('alice', {}, other);
+    await world.exchangeWith('alice', [world.reportOf(command as GrantedCommand)], null, other);
+    expect(await behind.executions.insight(world.row(executionId))).toMatchObject({
+      progress: 50,
+      currentStep: 'b',
+      completedSteps: ['a'],
+    });
+  });
+
   test('tells its progress and variables', async () => {
     const world = new World(
       { two: [step('a', { set: { 'ctx.x': '{{ output.data }}' }, ...first('b') }), step('b')] },
@@ -353,14 +367,16 @@ describe('what is live', () => {
     const { executionId } = await world.start('two', { workload: { w: 1 } });
     const [command] = await world.claim('alice');
     await world.report(command as GrantedCommand, { data: 'y'.repeat(300) });
-    expect(await world.server.executions.insight(executionId)).toMatchObject({
+    expect(await world.server.executions.insight(world.row(executionId))).toMatchObject({
       progress: 50,
       currentStep: 'b',
       completedSteps: ['a'],
       failedSteps: [],
       variables: { w: 1, x: 'y'.repeat(300) },
     });
-    await expect(world.server.executions.insight(5)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(world.server.executions.insight({ executionId: 5, lastEventId: 1 })).rejects.toMatchObject({
+      code: 'not_found',
+    });
   });
 });
 

@@ -120,10 +120,7 @@ test('an execution that went on between two reads is looked at anew, and is not 
 test('an execution that cannot be folded is explained by its rows', async () => {
   const { ends, explained } = await running(FAN);
   await ends('a');
-  const away = {
-    refresh() {},
-    actor: () => Promise.reject(new Error('its playbook cannot be read')),
-  };
+  const away = { actorOf: () => Promise.reject(new Error('its playbook cannot be read')) };
   const { sentence, waitingOn } = await explained({ standing: (row) => standingOf(away, row) });
   expect(sentence).toMatch(/^Waiting for a worker of pool 'shared' to claim command \d+ \(step 'b'\)/);
   expect(waitingOn).toHaveLength(1);

@@ -377,6 +377,32 @@ describe('a parked command', () => {
     checkStore(world.store);
   });
 
+  test('gets the value of a step of a child that another server has gone on with', async () => {
+    const tool = { ...WAIT.tool, return_step: 'c' };
+    const two = new World({
+      parent: [step('w', { tool, ...first('after') }), step('after', { tool: { kind: 'noop', result: '{{ w }}' } })],
+      child: [step('c', first('d')), step('d')],
+    });
+    const other = two.another();
+    const { executionId } = await two.start('parent');
+    const waiting = await claimed(two, 'alice');
+    const child = await two.start('child', {
+      parentExecutionId: executionId,
+      parentCommandId: waiting.row.commandId,
+    });
+    for (const data of [{ kept: 1 }, { last: 2 }]) {
+      const [command] = await two.claim('bob', {}, other);
+      if (command === undefined) throw new Error('nothing was granted');
+      await two.exchangeWith('bob', [two.reportOf(command, { data })], null, other);
+    }
+    await two.report(waiting, { outcome: 'parked', childExecutionId: child.executionId });
+    const next = await eventually(() => claimed(two, 'bob'));
+    expect(next.row.context).toMatchObject({
+      render_context: { steps: { w: { value: { kept: 1, child_status: 'completed' } } } },
+    });
+    checkStore(two.store);
+  });
+
   test('fails with its child', async () => {
     const child = await startChild();
     await park(child);

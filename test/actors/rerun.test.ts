@@ -83,7 +83,7 @@ test('from a step, what was completed before it is there with its values and var
     meta: { copied_from: { execution_id: old.executionId } },
     result: { context: { data: { n: 7 } } },
   });
-  expect(await world.server.executions.insight(executionId)).toMatchObject({
+  expect(await world.server.executions.insight(world.row(executionId))).toMatchObject({
     completedSteps: ['start', 'middle'],
     progressDetail: { total_steps: 3, completed_steps: 2, running_steps: 1 },
   });
@@ -99,7 +99,7 @@ test('a copied run is brought back from its log as it was', async () => {
   await finish(world);
   const { executionId } = await world.server.executions.rerun(old.executionId, request({ fromStep: 'last' }));
   world.crash();
-  expect(await world.server.executions.insight(executionId)).toMatchObject({
+  expect(await world.server.executions.insight(world.row(executionId))).toMatchObject({
     completedSteps: ['start', 'middle'],
     variables: { seen: 7, mine: 1 },
   });
@@ -114,7 +114,7 @@ test('a copy of a copy goes on', async () => {
   const second = await world.server.executions.rerun(old.executionId, request({ fromStep: 'last' }));
   await finish(world);
   const third = await world.server.executions.rerun(second.executionId, request({ fromStep: 'last' }));
-  expect(await world.server.executions.insight(third.executionId)).toMatchObject({
+  expect(await world.server.executions.insight(world.row(third.executionId))).toMatchObject({
     completedSteps: ['start', 'middle'],
     variables: { seen: 7, mine: 1 },
   });
@@ -157,7 +157,7 @@ test('a step that a worker calls copied is not', async () => {
   const meta = { copied_from: { execution_id: 1 } };
   await world.server.executions.recordEvent(world.eventOf(executionId, 'step.exit', { step: 'last', meta }));
   world.crash();
-  expect((await world.server.executions.insight(executionId)).completedSteps).toEqual([]);
+  expect((await world.server.executions.insight(world.row(executionId))).completedSteps).toEqual([]);
 });
 
 test('an unknown execution cannot be run again', async () => {
