@@ -344,10 +344,10 @@ class Simulation {
     if (happening.kind === 'pauseServer') {
       this.#faults.fire('server paused');
       serving.life.pausedUntil = kernel.now + happening.ms;
-      host.wellSinceMs = kernel.now + happening.ms;
+      host.wellSinceMs = Math.max(host.wellSinceMs, kernel.now + happening.ms);
     } else if (happening.kind === 'cutDatabase') {
       this.#network.cut(host.name, happening.ms);
-      host.wellSinceMs = kernel.now + happening.ms;
+      host.wellSinceMs = Math.max(host.wellSinceMs, kernel.now + happening.ms);
     } else if (happening.kind === 'killServer') {
       this.#faults.fire('server killed', this.#network.openOf(serving.life) > 0);
       this.#killServer(host);
