@@ -101,7 +101,7 @@ export function App() {
         </button>
         <div id="navigation" class={menu ? 'side-body open' : 'side-body'}>
           {NAVIGATION.map((group, index) => (
-            <nav key={group[0]?.id} aria-label={['Runs and playbooks', 'Inside', 'Secrets and care'][index]}>
+            <nav key={group[0]?.id} aria-label={['Runs and playbooks', 'Engine', 'Secrets and recovery'][index]}>
               {group.map((each) => (
                 <a key={each.id} href={`${ROOT}/${each.id}`} aria-current={each.id === current ? 'page' : undefined}>
                   <Icon name={each.icon} /> {each.name}

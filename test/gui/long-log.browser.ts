@@ -57,7 +57,7 @@ test('its summary opens in less than half a second too', async () => {
   const page = await browser.newPage();
   const best = await bestOf(OPEN_MS, async () => {
     await page.goto(`${server.base}/ui/executions/${id}`);
-    await page.getByRole('heading', { name: 'Facts' }).waitFor();
+    await page.getByRole('heading', { name: 'Details' }).waitFor();
     return page.evaluate(() => performance.now());
   });
   await page.close();

@@ -248,6 +248,50 @@ test('an editor whose text cannot be checked says so, and checks it when asked a
   await page.close();
 });
 
+test('what was written in the editor is still there after leaving it, until it is discarded', async () => {
+  const page = await browser.newPage();
+  await openPage(page, `${server.base}/ui/editor`);
+  await page.getByText('No problems.').waitFor();
+  await page.locator('.cm-content').focus();
+  await page.keyboard.insertText('# half a thought\n');
+  await page.getByRole('link', { name: 'Playbooks', exact: true }).first().click();
+  await page.getByRole('heading', { name: 'Playbooks' }).waitFor();
+  await page.goBack();
+  await page.locator('.cm-content', { hasText: 'half a thought' }).waitFor();
+  await page.reload();
+  await page.locator('.cm-content', { hasText: 'half a thought' }).waitFor();
+  await page.getByRole('button', { name: 'Discard it' }).click();
+  await page.locator('.cm-content', { hasText: 'half a thought' }).waitFor({ state: 'detached' });
+  await page.reload();
+  await page.getByText('No problems.').waitFor();
+  expect(await page.getByRole('button', { name: 'Discard it' }).count()).toBe(0);
+  await page.close();
+});
+
+test('going back finds a list where it was left, and what one tab remembers holds in the other', async () => {
+  const context = await browser.newContext({ viewport: { width: 1000, height: 400 } });
+  const page = await context.newPage();
+  await page.route('**/api/executions?*', async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    await route.continue();
+  });
+  await openPage(page, `${server.base}/ui/executions`);
+  await page.locator('tbody a').last().scrollIntoViewIfNeeded();
+  const left = await page.evaluate(() => scrollY);
+  expect(left).toBeGreaterThan(100);
+  await page.locator('tbody a').last().click();
+  await page.getByRole('heading', { name: 'Steps' }).waitFor();
+  expect(await page.evaluate(() => scrollY)).toBe(0);
+  await page.goBack();
+  await expect.poll(() => page.evaluate(() => scrollY)).toBe(left);
+
+  const other = await context.newPage();
+  await openPage(other, `${server.base}/ui/`);
+  await other.getByLabel('Theme').selectOption('contrast');
+  await expect.poll(() => page.getByLabel('Theme').inputValue()).toBe('contrast');
+  await context.close();
+});
+
 test('an address that leads nowhere has a title, and a way back', async () => {
   const page = await browser.newPage();
   await openPage(page, `${server.base}/ui/nowhere`);

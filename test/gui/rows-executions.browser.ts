@@ -62,7 +62,7 @@ test('row 1, execution page, summary first: error, failing step, what it was giv
   await page.goto(`${server.base}/ui/executions/${id}`);
   await page.getByRole('heading', { name: 'Step each_item failed' }).waitFor();
   expect(await page.getByTestId('error').first().textContent()).toContain('three is not wanted');
-  await page.getByRole('region', { name: 'what the step was given' }).getByText('raise ValueError').waitFor();
+  await page.getByRole('region', { name: 'input of the step' }).getByText('raise ValueError').waitFor();
   await page.getByRole('button', { name: 'Copy error' }).waitFor();
   // Of a loop each error stands with the item it belongs to.
   const twice = await server.run('rows/partial', { items: [0, 3, 7, 3] });
@@ -71,7 +71,7 @@ test('row 1, execution page, summary first: error, failing step, what it was giv
   const first = page.locator('.failure', { hasText: 'iteration 2' });
   expect(await first.getByRole('region').textContent()).toMatch(/"index": 1,/);
   const second = page.locator('.failure', { hasText: 'iteration 4' });
-  await second.getByText('What the step was given').click();
+  await second.getByText('Input of the step').click();
   await second.getByRole('region').getByText('"index": 3,').waitFor();
   const nested = await server.run('examples/nested');
   await page.goto(`${server.base}/ui/executions/${nested}`);
@@ -121,7 +121,7 @@ test('row 3, step graph: the whole plan with its states, and of a step its outpu
   expect(await rounds.count()).toBe(4);
   await page.locator('[data-node=start]').click();
   await page.getByRole('region', { name: 'output of start' }).getByText(`kept ${id}`).waitFor();
-  await page.getByText('What it was given').click();
+  await page.locator('summary', { hasText: 'Input' }).click();
   await page.getByRole('region', { name: 'input of start' }).getByText('noop').waitFor();
   await page.getByRole('button', { name: 'Show as a table' }).click();
   await page.getByRole('table', { name: 'Steps and where they lead' }).getByText('not reached').waitFor();
@@ -138,7 +138,7 @@ test('row 5, executions list: presets with live counts, filters in the address, 
   await page.getByRole('searchbox', { name: 'Path or number' }).press('Enter');
   await page.getByText('three is not wanted').first().waitFor();
   expect(new URL(page.url()).search).toBe('?status=failed&started=24h&q=rows%2Fpartial');
-  await page.getByRole('button', { name: 'Keep this view' }).click();
+  await page.getByRole('button', { name: 'Save this view' }).click();
   await page.getByLabel('Name of this view').fill('my failures');
   await page.keyboard.press('Enter');
   await page.goto(`${server.base}/ui/executions`);

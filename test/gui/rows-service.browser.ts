@@ -80,18 +80,18 @@ test('row 10, credentials: made by a form, refused by field, replaced without lo
   await dialog
     .getByLabel(/Rules for the content/)
     .fill('{ "required": ["host", "password"], "types": { "port": "integer" } }');
-  await dialog.getByRole('button', { name: 'Store it' }).click();
+  await dialog.getByRole('button', { name: 'Save' }).click();
   await dialog.getByText('Missing required field: password').waitFor();
   expect(await dialog.getByLabel('password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
   await dialog.getByLabel('password', { exact: true }).fill('hush-hush');
   expect(await dialog.getByLabel('password', { exact: true }).getAttribute('type')).toBe('password');
-  await dialog.getByRole('button', { name: 'Store it' }).click();
+  await dialog.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('cell', { name: 'rows_db', exact: true }).waitFor();
 
   await page.getByRole('button', { name: 'Replace rows_db' }).click();
   await dialog.getByLabel('host', { exact: true }).fill('db.example.test');
   await dialog.getByLabel('password', { exact: true }).fill('other');
-  await dialog.getByRole('button', { name: 'Store it' }).click();
+  await dialog.getByRole('button', { name: 'Save' }).click();
   await dialog.waitFor({ state: 'detached' });
   const stored = await server.call('GET', '/api/credentials/rows_db?include_data=true');
   expect(stored).toMatchObject({
@@ -126,7 +126,7 @@ test('row 11, keychain: what entries are, renewed by hand or by being forgotten,
   await page.getByRole('button', { name: 'Renew by_hand' }).click();
   await page.getByLabel('access_token', { exact: true }).fill('second-token');
   await page.getByLabel('Lives for, in minutes').fill('30');
-  await page.getByRole('button', { name: 'Store it' }).click();
+  await page.getByRole('button', { name: 'Save' }).click();
   await row('by_hand').getByText('expired').waitFor({ state: 'detached' });
   const read = await server.call('GET', `${base}/by_hand`);
   expect(read).toMatchObject({ status: 'success', token_data: { access_token: 'second-token' } });

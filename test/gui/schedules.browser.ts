@@ -45,7 +45,7 @@ test('a schedule is planned by a form, and refused with the reason of the server
   await dialog.getByLabel('Name').fill(NAME);
   await dialog.getByLabel('Playbook').fill('examples/hello');
   await dialog.getByLabel('Cron expression').fill('61 * * * *');
-  await dialog.getByRole('button', { name: 'Plan it' }).click();
+  await dialog.getByRole('button', { name: 'Create schedule' }).click();
   await dialog.getByRole('alert').getByText('minute').waitFor();
   expect(await stored()).toBeUndefined();
 
@@ -54,7 +54,7 @@ test('a schedule is planned by a form, and refused with the reason of the server
   await dialog.getByLabel('Unit').selectOption('hours');
   await dialog.getByLabel('Input, as JSON').fill('{"who": "the hour"}');
   await dialog.getByLabel('When the one before still runs').selectOption('skip');
-  await dialog.getByRole('button', { name: 'Plan it' }).click();
+  await dialog.getByRole('button', { name: 'Create schedule' }).click();
   await page.getByRole('cell', { name: 'every 2 hours' }).waitFor();
   expect(await stored()).toMatchObject({
     path: 'examples/hello',
@@ -79,11 +79,11 @@ test('it is paused, changed, started at once, and deleted after a question', asy
   expect(await dialog.getByLabel('Every').inputValue()).toBe('2');
   await dialog.getByLabel('When', { exact: true }).selectOption('cron');
   await dialog.getByLabel('Cron expression').fill('30 6 * * 1');
-  await dialog.getByRole('button', { name: 'Change it' }).click();
+  await dialog.getByRole('button', { name: 'Save' }).click();
   await row.getByText('30 6 * * 1').waitFor();
   expect(await stored()).toMatchObject({ interval_seconds: null, overlap: 'skip', enabled: false });
 
-  await page.getByRole('button', { name: `Start ${NAME} now` }).click();
+  await page.getByRole('button', { name: `Run now: ${NAME}` }).click();
   await row.getByText('completed').waitFor();
 
   await page.getByRole('button', { name: `Delete ${NAME}` }).click();

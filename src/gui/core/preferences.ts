@@ -23,6 +23,12 @@ export function startPreferences(): void {
   });
   effect(() => write('time', timeStyle.value));
   effect(() => write('views', JSON.stringify(savedViews.value)));
+  // What another tab changed holds here too, and is not written over by what was read before.
+  addEventListener('storage', ({ key }) => {
+    if (key === 'callboard.theme') theme.value = oneOf(read('theme'), THEMES, 'system');
+    if (key === 'callboard.time') timeStyle.value = oneOf(read('time'), TIME_STYLES, 'relative');
+    if (key === 'callboard.views') savedViews.value = readViews();
+  });
 }
 
 function read(key: string): string | null {

@@ -7,6 +7,9 @@ import { computed, signal } from '@preact/signals';
 
 export const ROOT = '/ui';
 
+/** What is not loaded by then is not waited for. */
+const SCROLL_BACK_MS = 3_000;
+
 const location$ = signal(new URL(location.href));
 
 /** Decoded segments below /ui/: `['executions', '17', 'graph']`. */
@@ -23,9 +26,30 @@ export const pagePath = computed(() => location$.value.pathname.replace(/\/+$/, 
 
 export function navigate(to: string, options: { readonly replace?: boolean } = {}): void {
   const next = new URL(to, location.href);
+  const isElsewhere = next.pathname !== location$.peek().pathname;
   if (options.replace === true) history.replaceState(null, '', next);
-  else history.pushState(null, '', next);
+  else {
+    history.replaceState({ scrolledTo: scrollY }, '');
+    history.pushState(null, '', next);
+    if (isElsewhere) scrollTo(0, 0);
+  }
   location$.value = next;
+}
+
+/** The browser goes back to where a page was left before the page has loaded what reaches so far down. */
+function scrollBack(y: number): void {
+  const until = performance.now() + SCROLL_BACK_MS;
+  const stop = new AbortController();
+  for (const sign of ['wheel', 'pointerdown', 'keydown', 'popstate'])
+    addEventListener(sign, () => stop.abort(), { signal: stop.signal, passive: true });
+  const look = (): void => {
+    if (stop.signal.aborted) return;
+    const reaches = document.documentElement.scrollHeight - window.innerHeight >= y;
+    if (reaches) scrollTo(0, y);
+    if (reaches || performance.now() > until) stop.abort();
+    else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
 }
 
 /** Changes some of the query; null removes. Replaces the history entry, unless it is `kept`. */
@@ -39,8 +63,9 @@ export function setQuery(patch: Readonly<Record<string, string | null>>, kept = 
 }
 
 export function startRouter(): void {
-  addEventListener('popstate', () => {
+  addEventListener('popstate', ({ state }: PopStateEvent) => {
     location$.value = new URL(location.href);
+    if (typeof state?.scrolledTo === 'number') scrollBack(state.scrolledTo);
   });
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;

@@ -102,7 +102,7 @@ export function EventsTab({ row, last }: { row: Execution; last: number }) {
           ) : !source.counted ? (
             <Loading what="events" />
           ) : source.total === 0 ? (
-            <Empty icon="search" title="No event fits these filters" />
+            <Empty icon="search" title="No events match these filters" />
           ) : (
             <VirtualRows
               count={source.total}

@@ -93,9 +93,9 @@ function OneFailure({
       </p>
       {step !== null && isKnown && (
         <details open={isFirst} onToggle={(event) => event.currentTarget.open && setWanted(true)}>
-          <summary>What the step was given</summary>
+          <summary>Input of the step</summary>
           {given.loading && <Loading what="what the step was given" />}
-          {given.data !== null && <JsonView value={given.data.input} label="what the step was given" />}
+          {given.data !== null && <JsonView value={given.data.input} label="input of the step" />}
         </details>
       )}
     </div>

@@ -110,13 +110,13 @@ function Data({ id, step, turn }: { id: number; step: string; turn: string }) {
     <>
       {output !== undefined && (
         <div class="field step-data">
-          <span class="label">What came of it</span>
+          <span class="label">Output</span>
           <JsonView value={output} label={`output of ${step}`} />
         </div>
       )}
       {input !== null && (
         <details>
-          <summary>What it was given</summary>
+          <summary>Input</summary>
           <JsonView value={input} label={`input of ${step}`} />
         </details>
       )}

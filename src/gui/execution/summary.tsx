@@ -49,7 +49,7 @@ export function Summary({ row, events, onAgain }: { row: Execution; events: numb
           <Card title="Input">
             <JsonView value={row.workload} label="input" />
           </Card>
-          <Card title="Facts">
+          <Card title="Details">
             <Facts row={row} />
           </Card>
         </div>

@@ -26,8 +26,9 @@ interface GraphViewProps {
 
 export function GraphView({ graph, chosen, onChoose, label = 'Step graph' }: GraphViewProps) {
   const [asTable, setAsTable] = useState(graph.nodes.length > DRAWN_MAX);
+  // Counts that grow by a digit need room; others change no place.
   const shape =
-    graph.nodes.map((node) => `${node.id} ${node.kinds}`).join() + graph.edges.map((edge) => edge.id).join();
+    graph.nodes.map((node) => `${node.id} ${subText(node).length}`).join() + graph.edges.map((edge) => edge.id).join();
   const layout = useMemo(() => place(graph), [shape]);
   return (
     <section class="card" aria-label={label}>
@@ -56,8 +57,17 @@ function place(graph: StepGraph): Layout {
 }
 
 function widthOf(node: GraphNode): number {
-  const text = Math.max(textWidth(node.step, 600, 14), textWidth(node.kinds.join(', '), 400, 12) + BOX.loopIcon);
+  const text = Math.max(textWidth(node.step, 600, 14), textWidth(subText(node), 400, 12) + BOX.loopIcon);
   return Math.min(BOX.most, Math.max(BOX.least, Math.ceil(text) + BOX.beside));
+}
+
+/** Below the name: the tools, or of a loop how far it is. */
+function subText({ kinds, state }: GraphNode): string {
+  const loop = state?.iterations ?? null;
+  const total = loop === null || loop.total === null ? '' : `/${loop.total}`;
+  const failed = loop === null || loop.failed === 0 ? '' : ` · ${loop.failed} failed`;
+  const again = (state?.activations ?? 0) > 1 ? ` · ${state?.activations}×` : '';
+  return `${loop === null ? kinds.join(', ') : `${loop.done}${total}${failed}`}${again}`;
 }
 
 let pen: CanvasRenderingContext2D | null = null;
@@ -195,7 +205,6 @@ function NodeBox(props: {
   const { node, x, y, width, height } = props;
   const status = node.state?.status ?? (props.ran ? 'not reached' : 'planned');
   const tone = toneOf(status);
-  const loop = node.state?.iterations ?? null;
   return (
     <button
       type="button"
@@ -219,10 +228,7 @@ function NodeBox(props: {
         </span>
         <span class="node-sub">
           {node.loop !== null && <Icon name="loop" size={11} />}
-          {loop === null
-            ? node.kinds.join(', ')
-            : `${loop.done}${loop.total === null ? '' : `/${loop.total}`}${loop.failed === 0 ? '' : ` · ${loop.failed} failed`}`}
-          {(node.state?.activations ?? 0) > 1 && ` · ${node.state?.activations}×`}
+          {subText(node)}
         </span>
       </span>
       {node.state?.duration_ms != null && <span class="node-time">{durationText(node.state.duration_ms)}</span>}

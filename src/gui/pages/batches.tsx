@@ -52,7 +52,7 @@ export function Batches() {
             key={id}
           />
           <button type="submit" class="button">
-            <Icon name="search" size={14} /> Look it up
+            <Icon name="search" size={14} /> Look up
           </button>
         </form>
         {id === null ? (

@@ -167,7 +167,7 @@ export function CredentialDialog({
             Cancel
           </button>
           <button type="submit" class="button primary" disabled={busy}>
-            Store it
+            Save
           </button>
         </div>
       </form>

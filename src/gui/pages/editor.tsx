@@ -5,6 +5,7 @@ import { useResource } from '../core/resource.ts';
 import { navigate, query, to } from '../core/router.ts';
 import type { CatalogEntry, Diagnostic, StepGraph, Validation } from '../core/wire.ts';
 import { CodeEditor, type Jump } from '../editor/code-editor.tsx';
+import { keepDraft, readDraft } from '../editor/draft.ts';
 import { Simulation } from '../editor/simulation.tsx';
 import { STARTER } from '../editor/starter.ts';
 import { GraphView } from '../graph/graph-view.tsx';
@@ -45,7 +46,9 @@ interface Checked {
 const NOTHING: readonly Diagnostic[] = [];
 
 function Editor({ path, stored }: { path: string | null; stored: string }) {
-  const [text, setText] = useState(path === null ? STARTER : stored);
+  const beginning = path === null ? STARTER : stored;
+  const [draft] = useState(() => readDraft(path));
+  const [text, setText] = useState(draft ?? beginning);
   const [checked, setChecked] = useState<Checked>({ validation: null, graph: null });
   const [trouble, setTrouble] = useState<Error | null>(null);
   const [attempt, setAttempt] = useState(0);
@@ -76,6 +79,7 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
       clearTimeout(timer);
     };
   }, [text, attempt]);
+  useEffect(() => keepDraft(path, text === beginning ? null : text), [text, beginning]);
   useEffect(() => {
     void offersSimulation().then(setCanSimulate);
   }, []);
@@ -120,12 +124,20 @@ function Editor({ path, stored }: { path: string | null; stored: string }) {
           Register…
         </button>
       </PageHead>
+      {draft !== null && text === draft && (
+        <p class="notice row between">
+          <span>This is what you wrote before; it is not registered.</span>
+          <button type="button" class="button tiny" onClick={() => setText(beginning)}>
+            Discard it
+          </button>
+        </p>
+      )}
       <div class="editor-grid">
         <div class="stack">
           <section class="card clip" aria-label="Text">
             <CodeEditor text={text} diagnostics={validation?.diagnostics ?? NOTHING} jump={jump} onText={setText} />
           </section>
-          <Card title="What the server says" flush>
+          <Card title="Problems" flush>
             {trouble === null ? (
               <Diagnostics validation={validation} onJump={setJump} />
             ) : (
@@ -272,6 +284,7 @@ function Register({
         content: text,
       });
       say(done.message);
+      keepDraft(path, null);
       onClose();
       navigate(to.playbook(done.path));
     } catch (caught) {

@@ -92,7 +92,7 @@ export function Executions() {
           ) : list.data === null ? (
             <Loading what="executions" />
           ) : list.data.ids.length === 0 ? (
-            <Empty icon="runs" title={narrowed ? 'Nothing fits these filters' : 'Nothing has run yet'}>
+            <Empty icon="runs" title={narrowed ? 'No executions match these filters' : 'Nothing has run yet'}>
               {narrowed ? (
                 <a class="button" href={to.executions}>
                   Show all
@@ -234,7 +234,7 @@ function Views() {
       ) : (
         current !== '' && (
           <button type="button" class="button quiet tiny" onClick={() => setNaming(true)}>
-            <Icon name="plus" size={12} /> Keep this view
+            <Icon name="plus" size={12} /> Save this view
           </button>
         )
       )}

@@ -132,7 +132,7 @@ function Simulator({ machine }: { machine: MachineDetail }) {
       />
       <div class="columns wide-first">
         <Card
-          title="Play it through"
+          title="Simulator"
           actions={
             <>
               <button
@@ -144,7 +144,7 @@ function Simulator({ machine }: { machine: MachineDetail }) {
                 Step back
               </button>
               <button type="button" class="button tiny" disabled={steps.length === 0} onClick={() => setSteps([])}>
-                <Icon name="again" size={12} /> Begin anew
+                <Icon name="again" size={12} /> Reset
               </button>
             </>
           }
@@ -193,7 +193,7 @@ function Simulator({ machine }: { machine: MachineDetail }) {
             )}
           </div>
         </Card>
-        <Card title="Take it away">
+        <Card title="Export">
           <div class="stack">
             <p class="soft">Version {machine.version}. The drawing on this page is made from the first of these.</p>
             <p class="row">

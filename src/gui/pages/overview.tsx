@@ -59,7 +59,7 @@ export function Overview() {
               )}
             </Card>
             <div class="stack">
-              <Card title="Failed lately" flush actions={<a href={`${to.executions}?status=failed`}>All failed</a>}>
+              <Card title="Recent failures" flush actions={<a href={`${to.executions}?status=failed`}>All failed</a>}>
                 {recent.data === null ? (
                   <Loading what="failures" />
                 ) : recent.data.failed.length === 0 ? (

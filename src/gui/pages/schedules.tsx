@@ -124,10 +124,10 @@ function ScheduleTable({ items, onOpen, onPause, onTrigger }: TableProps) {
                 <button
                   type="button"
                   class="button quiet tiny"
-                  aria-label={`Start ${each.name} now`}
+                  aria-label={`Run now: ${each.name}`}
                   onClick={() => onTrigger(each)}
                 >
-                  <Icon name="play" size={14} /> Now
+                  <Icon name="play" size={14} /> Run now
                 </button>
                 <button
                   type="button"

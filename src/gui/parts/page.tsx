@@ -27,7 +27,7 @@ export function PageHead({
   useEffect(() => {
     document.title = `${title} · Callboard`;
     // The first page is left alone: the browser starts at its top by itself.
-    if (shownPage !== null && shownPage !== pagePath.peek()) heading.current?.focus();
+    if (shownPage !== null && shownPage !== pagePath.peek()) heading.current?.focus({ preventScroll: true });
     shownPage = pagePath.peek();
   }, [title]);
   return (

@@ -37,11 +37,7 @@ export function Empty({
 export function Failed({ error, retry }: { error: Error; retry?: () => void }) {
   const api = error instanceof ApiError ? error : null;
   const offline = api?.code === 'offline';
-  const title = offline
-    ? 'The server does not answer'
-    : api?.status === 404
-      ? 'There is no such thing here'
-      : 'This could not be loaded';
+  const title = offline ? 'The server does not answer' : api?.status === 404 ? 'Not found' : 'This could not be loaded';
   return (
     <div class="state error" role="alert">
       <div class="glyph">

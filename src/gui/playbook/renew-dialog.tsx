@@ -104,7 +104,7 @@ function StoreAnew({ catalogId, item, onClose, onDone }: RenewProps) {
             Cancel
           </button>
           <button type="submit" class="button primary" disabled={busy}>
-            Store it
+            Save
           </button>
         </div>
       </form>

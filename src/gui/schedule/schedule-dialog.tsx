@@ -126,7 +126,7 @@ export function ScheduleDialog({ schedule, onClose, onSaved }: ScheduleDialogPro
             Cancel
           </button>
           <button type="submit" class="button primary" disabled={busy}>
-            {schedule === null ? 'Plan it' : 'Change it'}
+            {schedule === null ? 'Create schedule' : 'Save'}
           </button>
         </div>
       </form>
