@@ -166,6 +166,8 @@ export class Commands implements CommandService {
     if (!takesCommands(worker)) {
       throw new DomainError('worker_draining', `Worker ${worker.name} is ${worker.status}`);
     }
+    // It may be the repeat of a claim that another process has answered.
+    if (request.claimId !== null) this.#unnamed.doubt(worker.name);
     return { commands: await this.#claimFor(worker, request, []), stop: [] };
   }
 
@@ -257,12 +259,28 @@ export class Commands implements CommandService {
     const reports = await this.#reportAll(worker, request.reports, claimant);
     let commands: readonly GrantedCommand[] = repeated ?? [];
     if (claimant !== null && wants !== null) {
-      await this.#serveOnce(claimant);
-      // Another flush may be serving it too; what it grants is part of this answer, or nobody hears of it.
-      await this.#underWay(claimant);
-      commands = this.#close(claimant, wants);
+      const granted = await this.#grantedElsewhere(worker, wants, claimant, reports);
+      if (granted !== null) claimant.isClosed = true;
+      else {
+        await this.#serveOnce(claimant);
+        // Another flush may be serving it too; what it grants is part of this answer, or nobody hears of it.
+        await this.#underWay(claimant);
+      }
+      commands = granted ?? this.#close(claimant, wants);
     }
     return { reports, commands, stop: await this.stopOrders(worker.name, request.holding), pending: board.size };
+  }
+
+  /** A report that is known comes again because its answer was lost, and with it what another process granted for it. */
+  async #grantedElsewhere(
+    worker: WorkerRow,
+    wants: ClaimRequest,
+    claimant: Claimant,
+    reports: readonly ReportReceipt[],
+  ): Promise<readonly GrantedCommand[] | null> {
+    if (claimant.room < claimant.max || !reports.some(({ result }) => result === 'duplicate')) return null;
+    this.#unnamed.doubt(worker.name);
+    return this.#repeatedClaim(worker, wants);
   }
 
   async #row(commandId: number): Promise<CommandRow> {

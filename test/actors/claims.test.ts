@@ -394,6 +394,28 @@ describe('claiming many', () => {
     ).toHaveLength(6);
   });
 
+  test('repeated by its id gives the same again at a server that knows the worker', async () => {
+    const world = new World({ ten: loop(10) });
+    const other = world.another();
+    await world.start('ten');
+    await world.claim('alice', { max: 1, claimId: 'c0' }, other);
+    const once = await world.claim('alice', { max: 3, claimId: 'c1' });
+    const again = await world.claim('alice', { max: 3, claimId: 'c1' }, other);
+    const idsOf = (granted: readonly GrantedCommand[]) => granted.map(({ row }) => [row.commandId, row.attempt]);
+    expect(idsOf(again)).toEqual(idsOf(once));
+    const [done] = once;
+    if (done === undefined) throw new Error('nothing was granted');
+    const reports = [world.reportOf(done)];
+    const answer = await world.exchangeWith('alice', reports, { max: 2, claimId: 'c2' });
+    expect(answer.commands).toHaveLength(2);
+    const repeat = await world.exchangeWith('alice', reports, { max: 2, claimId: 'c2' }, other);
+    expect(repeat.reports[0]?.result).toBe('duplicate');
+    expect(idsOf(repeat.commands)).toEqual(idsOf(answer.commands));
+    const more = await world.exchangeWith('alice', reports, { max: 2, claimId: 'c3' }, other);
+    expect(more.commands).toHaveLength(2);
+    checkStore(world.store);
+  });
+
   test('hears of commands that another server issued for an execution that is live here', async () => {
     const world = new World({ two: [step('a', first('b')), step('b')] });
     const other = world.another();
