@@ -8,6 +8,7 @@ import { ServerScope } from '../machines/execution/scope.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { JsonMap } from '../machines/json.ts';
 import { Facade } from '../machines/playbook/template/facade.ts';
+import { MissingPayload, NeedPayload } from '../machines/playbook/values.ts';
 import { DomainError } from './errors.ts';
 import type { ExecutionActor, Writing } from './execution-actor.ts';
 import { ExecutionEnds } from './execution-ends.ts';
@@ -134,10 +135,23 @@ export class Executions implements ExecutionService {
   }
 
   async insight(seen: Seen): Promise<ExecutionInsight> {
-    const actor = await this.#parts.supervisor.actorOf(seen);
-    if (actor === null) throw noSuchExecution(seen.executionId);
+    const { supervisor } = this.#parts;
+    for (let look = 1; ; look += 1) {
+      const actor = await supervisor.actorOf(seen);
+      if (actor === null) throw noSuchExecution(seen.executionId);
+      await supervisor.fetchPayloads(writtenRefs(actor));
+      try {
+        return this.#insightOf(actor);
+      } catch (error) {
+        // It went on while its values were fetched.
+        const isBehindIt = error instanceof NeedPayload || error instanceof MissingPayload;
+        if (!isBehindIt || look === LOOKS_MAX) throw error;
+      }
+    }
+  }
+
+  #insightOf(actor: ExecutionActor): ExecutionInsight {
     const run = runOf(actor.state);
-    await this.#parts.supervisor.fetchPayloads(writtenRefs(actor));
     const progress = progressOf(run, actor.plan.graph, actor.touched, actor.row.status !== 'running');
     const named = (status: string) => Object.keys(run.steps).filter((step) => run.steps[step]?.status === status);
     const variables = new ServerScope(readingStage(actor), null).lookup('ctx');

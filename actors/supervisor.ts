@@ -6,6 +6,7 @@
 import { compilePlan, type Plan } from '../machines/execution/plan.ts';
 import type { Json } from '../machines/json.ts';
 import type { Playbook } from '../machines/playbook/document.ts';
+import { readReference } from '../machines/playbook/reference.ts';
 import { MissingPayload } from '../machines/playbook/values.ts';
 import { type Engine, type ExecutionActor, isWritten } from './execution-actor.ts';
 import { hydrate } from './hydrate.ts';
@@ -121,11 +122,17 @@ export class Supervisor {
   async fetchPayloads(refs: readonly string[]): Promise<boolean> {
     const wanted = new Set(refs);
     for (const ref of wanted) {
-      const payload = await this.#parts.store.payload(ref);
+      const payload = this.#unwritten(ref) ?? (await this.#parts.store.payload(ref));
       if (payload === undefined) this.#missing.put(ref, true, 1);
       else this.#payloads.put(ref, payload, JSON.stringify(payload).length);
     }
     return [...wanted].every((ref) => this.#missing.get(ref) === true || this.#payloads.get(ref) !== undefined);
+  }
+
+  /** Whoever reads a live run sees also what its turn has stored and no flush has written yet: that is not gone. */
+  #unwritten(ref: string): Json | undefined {
+    const from = readReference(ref);
+    return from === null ? undefined : this.#actors.get(from.executionId)?.writing?.stored.get(ref);
   }
 
   /** Undefined: not fetched yet. Throws MissingPayload where there is nothing to fetch. */

@@ -378,6 +378,28 @@ describe('what is live', () => {
       code: 'not_found',
     });
   });
+
+  test('shows what no flush has written yet, and is not harmed by being looked at', async () => {
+    const grown = step('a', { set: { 'ctx.x': '{{ (ctx.x or "") ~ output.data }}' }, ...first('a') });
+    const world = new World({ again: [grown] }, { limits: { ...LIMITS, inlineMaxBytes: 100 } });
+    const { executionId } = await world.start('again');
+    const text = 'y'.repeat(300);
+    for (let round = 1; round <= 3; round += 1) {
+      let seen: Promise<unknown> = Promise.resolve();
+      world.store.hooks.beforeCommit = (flush) => {
+        if (flush.results.length === 0) return undefined;
+        seen = world.server.executions.insight(world.row(executionId));
+        return seen.then(
+          () => {},
+          () => {},
+        );
+      };
+      const [command] = await world.claim('alice');
+      await world.report(command as GrantedCommand, { data: text });
+      expect(await seen).toMatchObject({ variables: { x: text.repeat(round) } });
+    }
+    expect(world.row(executionId).status).toBe('running');
+  });
 });
 
 /** What follows a commit in a transaction of its own comes a few turns of the event loop later. */
