@@ -5,12 +5,14 @@ import type { ExecutionRow, ExecutionStatus } from './ports.ts';
 /** `row` is there when this process made the change; a hint of another one has only the facts. */
 export type Follower = (lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null) => void;
 
-/** Nothing depends on a hint: one that was lost keeps nobody waiting for longer. */
+/** Nothing depends on a hint: one that was lost keeps nobody waiting for longer. One look serves all who wait. */
 const LOOK_EVERY_MS = 2_000;
 
 export class ExecutionWatch {
   readonly #parts: Pick<ExecutionServiceParts, 'store' | 'supervisor'>;
   readonly #followers = new Map<number, Set<Follower>>();
+  readonly #awaited = new Map<number, Set<(row: ExecutionRow) => void>>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(parts: Pick<ExecutionServiceParts, 'store' | 'supervisor'>) {
     this.#parts = parts;
@@ -24,21 +26,13 @@ export class ExecutionWatch {
     });
     const onAbort = () => wake(null);
     signal.addEventListener('abort', onAbort, { once: true });
-    const looks = setInterval(() => {
-      store.execution(executionId).then(
-        (row) => {
-          if (row !== null && row.status !== 'running') wake(row);
-        },
-        // The store is away: the next look tells.
-        () => {},
-      );
-    }, LOOK_EVERY_MS);
+    const unlook = this.#lookFor(executionId, wake);
     try {
       const known = await this.#committedRow(executionId);
       if (known.status !== 'running' || signal.aborted) return known;
       return (await ended) ?? (await store.execution(executionId)) ?? known;
     } finally {
-      clearInterval(looks);
+      unlook();
       leave();
       signal.removeEventListener('abort', onAbort);
     }
@@ -58,6 +52,37 @@ export class ExecutionWatch {
   /** After a commit of this process, or a hint of another one. */
   notify(executionId: number, lastEventId: number, status: ExecutionStatus, row: ExecutionRow | null = null): void {
     for (const follower of this.#followers.get(executionId) ?? []) follower(lastEventId, status, row);
+  }
+
+  #lookFor(executionId: number, onEnd: (row: ExecutionRow) => void): () => void {
+    const all = this.#awaited.get(executionId) ?? new Set();
+    this.#awaited.set(executionId, all.add(onEnd));
+    this.#arm();
+    return () => {
+      all.delete(onEnd);
+      if (all.size === 0 && this.#awaited.get(executionId) === all) this.#awaited.delete(executionId);
+    };
+  }
+
+  /** Nobody waiting, nothing is asked; a look takes as long as it takes, and then comes the pause. */
+  #arm(): void {
+    this.#timer ??= setTimeout(() => {
+      if (this.#awaited.size === 0) {
+        this.#timer = null;
+        return;
+      }
+      this.#parts.store
+        .ended([...this.#awaited.keys()])
+        .then((rows) => {
+          for (const row of rows) for (const onEnd of this.#awaited.get(row.executionId) ?? []) onEnd(row);
+        })
+        // The store is away: the next look tells.
+        .catch(() => {})
+        .finally(() => {
+          this.#timer = null;
+          this.#arm();
+        });
+    }, LOOK_EVERY_MS);
   }
 
   /** From memory when the execution is live and no flush is writing it, else from the store. */

@@ -412,6 +412,8 @@ export interface Store {
     holds: readonly { executionId: number; commandId: number; attempt: number; nextWakeAt: string }[],
   ): Promise<void>;
   execution(executionId: number): Promise<ExecutionRow | null>;
+  /** Those of these that have ended. */
+  ended(executionIds: readonly number[]): Promise<readonly ExecutionRow[]>;
   byIdempotencyKey(path: string, key: string): Promise<ExecutionRow | null>;
   /** How many commands the first turn of an execution issued. */
   issuedAtStart(executionId: number): Promise<number>;

@@ -312,6 +312,10 @@ export function createMemoryStore(
     async execution(executionId) {
       return executions.get(executionId)?.row ?? null;
     },
+    async ended(executionIds) {
+      const rows = executionIds.flatMap((id) => executions.get(id)?.row ?? []);
+      return rows.filter(({ status }) => status !== 'running');
+    },
     async byIdempotencyKey(path, key) {
       return find(executions, path, key);
     },

@@ -119,6 +119,10 @@ export async function executionById(pipeline: Pipeline, executionId: number): Pr
   return rows[0] ?? null;
 }
 
+export function endedExecutions(pipeline: Pipeline, executionIds: readonly number[]): Promise<ExecutionRow[]> {
+  return lookUp(pipeline, 'execution_ended', ENDED_EXECUTIONS, [executionIds]);
+}
+
 export async function executionByKey(pipeline: Pipeline, path: string, key: string): Promise<ExecutionRow | null> {
   const rows = await lookUp<ExecutionRow>(pipeline, 'execution_by_key', EXECUTION_BY_KEY, [path, key]);
   return rows[0] ?? null;
@@ -240,6 +244,9 @@ where execution_id = $1 and event_type = 'command.issued' and event_id < coalesc
   (select event_id from core.event where execution_id = $1 and cause_id > 1 order by event_id limit 1), 9007199254740991)`;
 
 const EXECUTION_BY_ID = `select ${EXECUTION_COLUMNS} from core.execution where execution_id = $1`;
+
+const ENDED_EXECUTIONS = `
+select ${EXECUTION_COLUMNS} from core.execution where execution_id = any($1::bigint[]) and status <> 'running'`;
 
 const EXECUTION_BY_KEY = `select ${EXECUTION_COLUMNS} from core.execution where path = $1 and idempotency_key = $2`;
 

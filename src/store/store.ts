@@ -22,6 +22,7 @@ import { commitFlush } from './commit.ts';
 import { withKeyOrders } from './key-order.ts';
 import {
   abandonedChildren,
+  endedExecutions,
   endingOf,
   eventsByNumber,
   eventsOfCommand,
@@ -80,6 +81,7 @@ export function createStore(
     postpone: (commands) => postponeCommands(lookups, commands),
     touch: (holds) => touchCommands(lookups, holds),
     execution: (executionId) => executionById(lookups, executionId),
+    ended: (executionIds) => endedExecutions(lookups, executionIds),
     byIdempotencyKey: (path, key) => executionByKey(lookups, path, key),
     issuedAtStart: (executionId) => issuedAtStart(lookups, executionId),
     runningDescendants: (executionId) => runningDescendants(lookups, executionId),

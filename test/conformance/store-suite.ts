@@ -685,6 +685,16 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>): 
         expect(await store.issuedAtStart(harness.nextId())).toBe(0);
       });
 
+      test('tell which of some have ended', async () => {
+        const [running, done] = [await newExecution(), await newExecution()];
+        const end = { result: null, resultRef: null, errorDetail: null, progressDetail: {}, endTime: START } as const;
+        const stopped = { ...end, status: 'cancelled', error: 'stopped' } as const;
+        await store.commit(flush({ heads: [head(done, 1, 1, { progress: 100, end: stopped })] }));
+        const ended = await store.ended([running, done, harness.nextId()]);
+        expect(ended.map(({ executionId, status }) => [executionId, status])).toEqual([[done, 'cancelled']]);
+        expect(await store.ended([])).toEqual([]);
+      });
+
       test('find children whose parent gave up waiting or was itself ended by a cascade, and no others', async () => {
         const failing = await newExecution();
         const child = async (wait: 'waits' | 'started', closing: Partial<EventRow>, parent = failing, last = 0) => {
