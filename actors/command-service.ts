@@ -477,12 +477,12 @@ export class Commands implements CommandService {
   // ---------------------------------------------------------------- holds
 
   /** Orders for what a worker says it still works on; everything else it holds is refreshed. */
-  stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
+  stopOrders(worker: string, holding: readonly Hold[], isSure = false): Promise<readonly StopOrder[]> {
     this.#unnamed.named(
       worker,
       holding.map((hold) => hold.commandId),
     );
-    return this.#holds.stopOrders(worker, holding);
+    return this.#holds.stopOrders(worker, holding, isSure);
   }
 
   /** While the store is away nobody knows, and whoever waits goes on waiting. */

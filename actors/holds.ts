@@ -102,12 +102,15 @@ export class Holds {
     };
   }
 
-  /** Orders for what the worker has no longer; what it has is refreshed. At most three statements and one per order. */
-  async stopOrders(worker: string, holding: readonly Hold[]): Promise<readonly StopOrder[]> {
+  /**
+   * Orders for what the worker has no longer; what it has is refreshed. At most three statements and one per order. `isSure`:
+   * as the store has it now, whatever memory says.
+   */
+  async stopOrders(worker: string, holding: readonly Hold[], isSure = false): Promise<readonly StopOrder[]> {
     const { store, clock } = this.#parts;
     const now = clock.now();
     const stops: StopOrder[] = [];
-    if (holding.some((hold) => !this.#isCertain(worker, hold, now))) {
+    if (isSure || holding.some((hold) => !this.#isCertain(worker, hold, now))) {
       // All of them, so that they come due together again: one question for each worker and check.
       const stored = await store.holds(holding.map((hold) => hold.commandId));
       for (const hold of holding) {

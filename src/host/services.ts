@@ -296,7 +296,8 @@ export async function startServices(config: Config, options: ServicesOptions): P
     workers.connect({
       onOffline: release,
       onRestart: release,
-      stopOrders: (name, holds) => engine.commands.stopOrders(name, holds),
+      // A heartbeat comes every few seconds at most, and is not waited for: its answer is the last word for as long.
+      stopOrders: (name, holds) => engine.commands.stopOrders(name, holds, true),
       async sweeper() {
         const { lease, row } = await upkeep.leases.ask('runtime_sweeper');
         if (lease !== null || row === null) return { isMine: true };

@@ -580,6 +580,22 @@ describe('an exchange', () => {
     ]);
   });
 
+  test('is told from memory what to stop, and from the store where it has to be right', async () => {
+    const world = new World({ one: [step('a')] });
+    const other = world.another();
+    world.losesHints = true;
+    await world.start('one');
+    const [held] = await world.claim('alice', {}, other);
+    if (held === undefined) throw new Error('nothing was granted');
+    const { executionId, commandId } = held.row;
+    await world.server.executions.cancel(executionId, { reason: 'enough', cascade: true, by: 'api' });
+    const hold = { commandId, attempt: 1 };
+    expect(await other.commands.stopOrders('alice', [hold])).toEqual([]);
+    expect(await other.commands.stopOrders('alice', [hold], true)).toEqual([
+      { ...hold, reason: 'execution_cancelled' },
+    ]);
+  });
+
   test('that waits ends at once when what it works on is given to another, and soon when no hint comes', async () => {
     const world = new World({ one: [step('a')] }, { cancelCheckSeconds: 0.05 });
     const other = world.another();

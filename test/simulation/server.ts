@@ -101,7 +101,7 @@ export function createServer(parts: ServerParts): Server {
   workers.connect({
     onOffline: release,
     onRestart: release,
-    stopOrders: (name, holds) => engine.commands.stopOrders(name, holds),
+    stopOrders: (name, holds) => engine.commands.stopOrders(name, holds, true),
     async sweeper() {
       const { lease, row } = await upkeep.leases.ask('runtime_sweeper');
       if (lease !== null || row === null) return { isMine: true };
