@@ -75,6 +75,10 @@ describe('a text with other tools', () => {
   ])('is written anew where the spec is %s', (_what, spec) => {
     expect(edited(head + spec)).not.toContain('# Ours');
   });
+
+  test('is written anew where it has no map of that name', () => {
+    expect(withTools('spec: later\n', DOCUMENT, [])).toBe(withTools('', DOCUMENT, []));
+  });
 });
 
 test('a document with other tools reads back as itself with these tools', () => {
