@@ -89,7 +89,8 @@ export function parkCommand(run: Run, event: LogEvent): void {
 
 /** The child that a parked command waits for; `0` where none was named. */
 export function childNamedBy(event: LogEvent): number {
-  return integerIn(event.context, 'child_execution_id') ?? 0;
+  // `Number(null)` is 0. The engine counts no branch of a function this small reliably, and every branch has to be seen.
+  return Number(integerIn(event.context, 'child_execution_id'));
 }
 
 /** Closes the command; its activation ends with it unless it is one iteration of a loop. */
