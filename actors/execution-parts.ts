@@ -5,7 +5,7 @@ import { DomainError } from './errors.ts';
 import type { Engine } from './execution-actor.ts';
 import type { Flusher } from './flush.ts';
 import type { KeychainPreparation } from './keychain-preparation.ts';
-import type { Bus, Clock, Ids, Log, Meter, Store } from './ports.ts';
+import type { Bus, Clock, ExecutionRow, Ids, Log, Meter, Store } from './ports.ts';
 import type { CatalogService } from './services.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -30,6 +30,16 @@ export interface ExecutionServiceParts {
 
 export function noSuchExecution(executionId: number): DomainError {
   return new DomainError('not_found', `Execution ${executionId} not found`);
+}
+
+/** Throws not_found. */
+export async function executionRow(
+  store: Pick<ExecutionServiceParts['store'], 'execution'>,
+  executionId: number,
+): Promise<ExecutionRow> {
+  const row = await store.execution(executionId);
+  if (row === null) throw noSuchExecution(executionId);
+  return row;
 }
 
 /** Null where no person asks: children that workers start, schedules, what the service does by itself. */

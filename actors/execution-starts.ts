@@ -15,7 +15,7 @@ import { OPEN_CALLER } from './audit.ts';
 import { readResourceKind } from './catalog-service.ts';
 import { DomainError } from './errors.ts';
 import { ExecutionActor } from './execution-actor.ts';
-import { auditOf, type ExecutionServiceParts, noSuchExecution } from './execution-parts.ts';
+import { auditOf, type ExecutionServiceParts, executionRow, noSuchExecution } from './execution-parts.ts';
 import type { ExecutionWatch } from './execution-watch.ts';
 import { DuplicateKeyError, type ExecutionRow, type Store, UnavailableError } from './ports.ts';
 import { copiesFor, inputsOf } from './rerun.ts';
@@ -141,7 +141,7 @@ export class ExecutionStarts {
 
   async rerun(executionId: number, request: RerunRequest): Promise<StartReceipt> {
     const { catalog, store, supervisor } = this.#parts;
-    const row = await this.#row(executionId);
+    const row = await executionRow(this.#parts.store, executionId);
     const { entry } = await catalog.executable({
       ...(request.version === 'same' ? { catalogId: row.catalogId } : { path: row.path, version: request.version }),
       resourceKind: request.resourceKind ?? row.kind,
@@ -176,16 +176,10 @@ export class ExecutionStarts {
     this.#isDraining = isDraining;
   }
 
-  async #row(executionId: number): Promise<ExecutionRow> {
-    const row = await this.#parts.store.execution(executionId);
-    if (row === null) throw noSuchExecution(executionId);
-    return row;
-  }
-
   async #parent(parentExecutionId: number | null): Promise<ExecutionRow | null> {
     const { store, nestingMax } = this.#parts;
     if (parentExecutionId === null) return null;
-    const parent = await this.#row(parentExecutionId);
+    const parent = await executionRow(this.#parts.store, parentExecutionId);
     let depth = 1;
     for (let above = parent.parentExecutionId; above !== null; depth += 1) {
       if (depth >= nestingMax) {

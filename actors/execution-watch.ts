@@ -1,5 +1,5 @@
 /** Who waits for executions in this process, and tells them of commits here and of hints from elsewhere. */
-import { type ExecutionServiceParts, noSuchExecution } from './execution-parts.ts';
+import { type ExecutionServiceParts, executionRow } from './execution-parts.ts';
 import type { ExecutionRow, ExecutionStatus } from './ports.ts';
 
 /** `row` is there when this process made the change; a hint of another one has only the facts. */
@@ -61,16 +61,14 @@ export class ExecutionWatch {
     return () => {
       all.delete(onEnd);
       if (all.size === 0 && this.#awaited.get(executionId) === all) this.#awaited.delete(executionId);
+      if (this.#awaited.size === 0) this.#disarm();
     };
   }
 
   /** Nobody waiting, nothing is asked; a look takes as long as it takes, and then comes the pause. */
   #arm(): void {
-    this.#timer ??= setTimeout(() => {
-      if (this.#awaited.size === 0) {
-        this.#timer = null;
-        return;
-      }
+    if (this.#timer !== null) return;
+    const timer = setTimeout(() => {
       this.#parts.store
         .ended([...this.#awaited.keys()])
         .then((rows) => {
@@ -79,21 +77,24 @@ export class ExecutionWatch {
         // The store is away: the next look tells.
         .catch(() => {})
         .finally(() => {
+          // All left meanwhile; who came since has a timer of his own.
+          if (this.#timer !== timer) return;
           this.#timer = null;
-          this.#arm();
+          if (this.#awaited.size > 0) this.#arm();
         });
     }, LOOK_EVERY_MS);
+    this.#timer = timer;
+  }
+
+  /** A timer that nobody needs would keep a process that is done. */
+  #disarm(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
   }
 
   /** From memory when the execution is live and no flush is writing it, else from the store. */
   async #committedRow(executionId: number): Promise<ExecutionRow> {
     const actor = this.#parts.supervisor.live(executionId);
-    return actor !== null && actor.writing === null ? actor.row : this.#row(executionId);
-  }
-
-  async #row(executionId: number): Promise<ExecutionRow> {
-    const row = await this.#parts.store.execution(executionId);
-    if (row === null) throw noSuchExecution(executionId);
-    return row;
+    return actor !== null && actor.writing === null ? actor.row : executionRow(this.#parts.store, executionId);
   }
 }
