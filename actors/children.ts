@@ -3,7 +3,7 @@
  * of a child is delivered right after its commit, when the parent parks too late, and again by recovery.
  */
 import { instantOf } from '../machines/command/instant.ts';
-import type { EventDraft, Failure } from '../machines/events.ts';
+import { type EventDraft, type Failure, nodeIdOf } from '../machines/events.ts';
 import { childData, childFailure, childTimeout, stepTimeout } from '../machines/execution/child-data.ts';
 import { errorMap } from '../machines/execution/outcome.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
@@ -132,7 +132,7 @@ function settle(actor: ExecutionActor, row: CommandRow, child: ExecutionRow, ret
   const duration = Math.max(0, instantOf(actor.at) - instantOf(row.startedAt ?? actor.at));
   const node = {
     nodeName: row.stepName,
-    nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
+    nodeId: nodeIdOf(row.stepName, row.iterationIndex),
     parentEventId: row.eventId,
     commandId: row.commandId,
     attempt: row.attempt,

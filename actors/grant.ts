@@ -1,4 +1,5 @@
 /** Giving a command to a worker inside a flush: arbitration, `command.claimed`, and the row with its fencing token. */
+
 import {
   type Arbitration,
   arbitrateClaim,
@@ -10,6 +11,7 @@ import {
 } from '../machines/command/claim.ts';
 import { instantOf } from '../machines/command/instant.ts';
 import { retryWaitOf } from '../machines/command/retry-wait.ts';
+import { nodeIdOf } from '../machines/events.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import { isMap } from '../machines/json.ts';
 import type { ExecutionActor } from './execution-actor.ts';
@@ -61,7 +63,7 @@ export function grantCommand(
     type: 'command.claimed',
     status: 'running',
     nodeName: row.stepName,
-    nodeId: nodeIdOf(row),
+    nodeId: nodeIdOf(row.stepName, row.iterationIndex),
     nodeType: row.toolKind,
     parentEventId: row.eventId,
     commandId: row.commandId,
@@ -105,7 +107,7 @@ export function failExhausted(actor: ExecutionActor, row: CommandRow): void {
   const error = { kind: 'logic', code: 'ATTEMPTS_EXHAUSTED', message, retryable: false };
   const common = {
     nodeName: row.stepName,
-    nodeId: nodeIdOf(row),
+    nodeId: nodeIdOf(row.stepName, row.iterationIndex),
     nodeType: row.toolKind,
     parentEventId: row.eventId,
     commandId: row.commandId,
@@ -127,10 +129,6 @@ export function failExhausted(actor: ExecutionActor, row: CommandRow): void {
   if (open[row.commandId] !== undefined) return;
   const ok = settled?.commandId === row.commandId && settled.ok;
   actor.change(actor.closed(row, ok ? 'COMPLETED' : 'FAILED', event, ok ? null : message));
-}
-
-function nodeIdOf({ stepName, iterationIndex }: CommandRow): string {
-  return iterationIndex === null ? stepName : `${stepName}#${iterationIndex}`;
 }
 
 export function metaOf(row: CommandRow): { readonly [key: string]: number | string } {

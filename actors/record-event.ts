@@ -8,6 +8,7 @@ import {
   type EventResult,
   type EventStatus,
   type LogEvent,
+  nodeIdOf,
   TERMINAL_TYPES,
 } from '../machines/events.ts';
 import { isMap, type Json, type JsonMap } from '../machines/json.ts';
@@ -217,7 +218,7 @@ export function draftOf(
     type: input.type,
     status,
     nodeName: step,
-    nodeId: row === null || row.iterationIndex === null ? step : `${step}#${row.iterationIndex}`,
+    nodeId: nodeIdOf(step, row?.iterationIndex ?? null),
     nodeType: row !== null && /^(?:command|call)\./.test(input.type) ? row.toolKind : 'step',
     parentEventId: row?.eventId ?? null,
     commandId: row?.commandId ?? null,

@@ -5,7 +5,7 @@
  */
 import { instantOf } from '../machines/command/instant.ts';
 import { NO_CHILD, retryWaitOf } from '../machines/command/retry-wait.ts';
-import type { EventDraft, EventResult, LogEvent } from '../machines/events.ts';
+import { type EventDraft, type EventResult, type LogEvent, nodeIdOf } from '../machines/events.ts';
 import type { StoredValue } from '../machines/execution/stage.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { Json, JsonMap } from '../machines/json.ts';
@@ -222,7 +222,7 @@ export function canonicalRows(
   const isParked = outcome.outcome === 'parked';
   const node = {
     nodeName: row.stepName,
-    nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
+    nodeId: nodeIdOf(row.stepName, row.iterationIndex),
     nodeType: row.toolKind,
     parentEventId: row.eventId,
     commandId: row.commandId,

@@ -2,8 +2,10 @@
  * Commands whose next try lies ahead, when their moment has come (language 7.7): offered to whoever claims, or ended where the
  * step's time is over first. Everything is read from the row, so it does not matter which process looks or how often.
  */
+
 import { instantOf } from '../machines/command/instant.ts';
 import { type RetryWait, retryWaitOf } from '../machines/command/retry-wait.ts';
+import { nodeIdOf } from '../machines/events.ts';
 import { stepTimeout } from '../machines/execution/child-data.ts';
 import { runOf } from '../machines/execution/take-turn.ts';
 import type { JsonMap } from '../machines/json.ts';
@@ -61,7 +63,7 @@ function failOverdue(actor: ExecutionActor, row: CommandRow, wait: RetryWait): v
   const error = { ...failure } as JsonMap;
   const common = {
     nodeName: row.stepName,
-    nodeId: row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`,
+    nodeId: nodeIdOf(row.stepName, row.iterationIndex),
     nodeType: row.toolKind,
     parentEventId: row.eventId,
     commandId: row.commandId,

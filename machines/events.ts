@@ -69,3 +69,8 @@ export interface Failure {
   readonly status_code?: number | null;
   readonly details?: Json;
 }
+
+/** `node_id` of what happens to a command: the step, and of an iteration its place in the loop (api 3.1). */
+export function nodeIdOf(step: string, iteration: number | null): string {
+  return iteration === null ? step : `${step}#${iteration}`;
+}

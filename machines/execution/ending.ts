@@ -1,6 +1,6 @@
 /** How an execution ends: the pair `workflow.*`, `playbook.*`, and what happens to open commands (language 5.7, 5.8; api 4.1). */
 import { instantOf } from '../command/instant.ts';
-import type { LogEvent } from '../events.ts';
+import { type LogEvent, nodeIdOf } from '../events.ts';
 import type { Json, JsonMap } from '../json.ts';
 import { known } from '../known.ts';
 import type { Decision } from './decision.ts';
@@ -51,7 +51,7 @@ function cancelCommand(stage: Stage, commandId: number, command: OpenCommand, re
     type: 'command.cancelled',
     status: 'cancelled',
     nodeName: step,
-    nodeId: iteration === null ? step : `${step}#${iteration}`,
+    nodeId: nodeIdOf(step, iteration),
     nodeType: toolKindOf(known(stage.plan.steps.get(step)), isClaim),
     parentEventId: issued,
     commandId,

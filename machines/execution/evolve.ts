@@ -89,7 +89,7 @@ export function parkCommand(run: Run, event: LogEvent): void {
 
 /** The child that a parked command waits for; `0` where none was named. */
 export function childNamedBy(event: LogEvent): number {
-  // `Number(null)` is 0. The engine counts no branch of a function this small reliably, and every branch has to be seen.
+  // `Number(null)` is 0. Coverage counts a `??` of a function this small on some days only.
   return Number(integerIn(event.context, 'child_execution_id'));
 }
 

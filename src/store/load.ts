@@ -261,7 +261,8 @@ with recursive below as (
 select execution_id as id from below where status = 'running' order by depth, execution_id`;
 
 // A wait is given up by the row that says that the run is failing, or by its own where it began after that (language 5.7);
-// whoever ends a run from outside says himself what becomes of its children. A child that was not waited for, or that outlived its time-out, goes on.
+// whoever ends a run from outside says himself what becomes of its children. A child that was not waited for, or that
+// outlived its time-out, goes on.
 const ABANDONED_CHILDREN = `
 select child.execution_id as "executionId", child.parent_execution_id as "parentExecutionId"
 from core.execution as child

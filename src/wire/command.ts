@@ -2,11 +2,12 @@
  * A command on the wire (api 3.1): what a worker gets to run. `context.tool_config` is unrendered; `attempt` is the
  * fencing token of the claim and goes back with every report.
  */
+
 import * as v from 'valibot';
-import type { CommandRow } from '../../actors/ports.ts';
 import type { GrantedCommand } from '../../actors/services.ts';
 import { instantOf } from '../../machines/command/instant.ts';
 import { NO_CHILD, resumeOf } from '../../machines/command/retry-wait.ts';
+import { nodeIdOf } from '../../machines/events.ts';
 import { isMap, type Json, type JsonMap } from '../../machines/json.ts';
 import { json, map } from './fields.ts';
 import { idOut } from './ids.ts';
@@ -78,7 +79,7 @@ export function commandToWire(granted: GrantedCommand, serverTime: string): Comm
     catalog_id: row.catalogId,
     path: granted.path,
     version: granted.version,
-    node_id: nodeIdOf(row),
+    node_id: nodeIdOf(row.stepName, row.iterationIndex),
     node_name: row.stepName,
     step: row.stepName,
     action: row.toolKind,
@@ -156,10 +157,6 @@ export function listedCommandToWire(granted: GrantedCommand, serverTime: string)
 /** What is left of the step's time. A step whose time is over ends with the worker's first look at its clock. */
 function secondsUntil(deadline: string, serverTime: string): number {
   return Math.max(0.001, (instantOf(deadline) - instantOf(serverTime)) / 1000);
-}
-
-function nodeIdOf(row: CommandRow): string {
-  return row.iterationIndex === null ? row.stepName : `${row.stepName}#${row.iterationIndex}`;
 }
 
 function mapAt(from: JsonMap, key: string): JsonMap | null {
