@@ -2,7 +2,6 @@
  * A command on the wire (api 3.1): what a worker gets to run. `context.tool_config` is unrendered; `attempt` is the
  * fencing token of the claim and goes back with every report.
  */
-
 import * as v from 'valibot';
 import type { GrantedCommand } from '../../actors/services.ts';
 import { instantOf } from '../../machines/command/instant.ts';
